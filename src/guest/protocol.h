@@ -123,6 +123,8 @@ struct rsbx_hello {
     uint64_t monotonic_ns;     /* its CLOCK_MONOTONIC */
     uint64_t oom_kills;        /* of the cgroup so far */
 };
+/* The nonce, the 33 fields above in their order, and three more of 8 bytes that are reserved: sent
+ * as zero and refused when they are not. */
 #define RSBX_HELLO_BYTES (RSBX_NONCE_BYTES + 8U * 36U)
 
 /* Flags of a request. */
