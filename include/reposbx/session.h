@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REPOSBX_SESSION_H
+#define REPOSBX_SESSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <reposbx/artifact.h>
+#include <reposbx/error.h>
+#include <reposbx/policy.h>
+
+/*
+ * Sessions: a repository at an exact revision, copied into two private volumes, and commands that run
+ * on it one by one, each in a fresh container.
+ *
+ *     reposbx_provider_options options = REPOSBX_PROVIDER_OPTIONS_INIT;
+ *     reposbx_provider *provider = NULL;
+ *     reposbx_spec spec = REPOSBX_SPEC_INIT;
+ *     reposbx_session *session = NULL;
+ *
+ *     reposbx_provider_open(&provider, &options, &err);       contacts nothing yet
+ *     spec.repo = "/src/project"; spec.revision = "…40 hex…"; spec.image = "sha256:…"; spec.policy = policy;
+ *     reposbx_session_create(&session, provider, &spec, &err);
+ *     reposbx_session_exec(&result, session, &request, &err);
+ *     reposbx_session_diff(&diff, session, &diff_options, &err);
+ *     reposbx_session_close(session, REPOSBX_KEEP_AUDIT, &err);
+ *     reposbx_session_free(session);
+ *     reposbx_provider_free(provider);
+ *
+ * A session lives on disk and in the engine, not in the process: reposbx_session_open continues it from
+ * another process. A session object holds the session's lock from create or open until free; a second holder gets
+ * REPOSBX_EBUSY. An object may be used from several threads; its calls are then served one after the other. A
+ * provider may be shared between threads.
+ *
+ * Option and request structs start with `version`; use their INIT macros. Result structs are filled for the
+ * caller and released by their dispose function, which is also safe after a failure when the struct was
+ * zeroed before. Strings in them are NUL-terminated.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- provider (SandboxProvider): an engine and a state folder ---- */
+
+typedef struct reposbx_provider reposbx_provider;
+
+typedef struct reposbx_provider_options {
+    unsigned int version;    /* 1 */
+    const char *engine;      /* unix:///absolute/path; NULL: $REPOSBX_ENGINE, else the user's own
+                                unix:///run/user/UID/docker.sock */
+    const char *state_dir;   /* NULL: $REPOSBX_STATE_DIR, else $XDG_STATE_HOME/reposbx, else
+                                ~/.local/state/reposbx (root: /var/lib/reposbx) */
+} reposbx_provider_options;
+#define REPOSBX_PROVIDER_OPTIONS_INIT { 1, NULL, NULL }
+
+/* Makes the state folder (0700) when it is missing and refuses one that others can write to
+ * (REPOSBX_EPOLICY). Does not contact the engine. */
+int reposbx_provider_open(reposbx_provider **out, const reposbx_provider_options *options,
+                          reposbx_error *err);
+void reposbx_provider_free(reposbx_provider *provider);
+const char *reposbx_provider_state_dir(const reposbx_provider *provider);
+const char *reposbx_provider_engine(const reposbx_provider *provider);
+
+/* ---- create, open, show, list ---- */
+
+typedef struct reposbx_progress {
+    const char *step;        /* "check", "copy", "verify" */
+    uint64_t done, total;    /* bytes; total 0 when it is not known */
+} reposbx_progress;
+
+/* What to make (SandboxSpec). */
+typedef struct reposbx_spec {
+    unsigned int version;              /* 1 */
+    const char *repo;                  /* the repository's top folder */
+    const char *revision;              /* 40 lower-case hex; NULL: take the plain folder, where the
+                                          policy allows it */
+    const char *image;                 /* as on the policy's list */
+    const char *platform;              /* os/arch[/variant]; NULL: the engine's own */
+    const char *task_id;               /* NULL: none */
+    const char *workspace;             /* "auto", "overlay", "copy"; NULL: the policy's */
+    const char *const *exclude_subtrees;  /* left out of the fingerprint (not of the copy) */
+    size_t exclude_count;
+    const reposbx_policy *policy;      /* NULL: the default policy (which allows no image) */
+    void (*progress)(void *payload, const reposbx_progress *progress); /* NULL: none */
+    void *progress_payload;
+} reposbx_spec;
+#define REPOSBX_SPEC_INIT { 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL }
+
+typedef struct reposbx_session reposbx_session;
+
+#define REPOSBX_SESSION_ID_BYTES 37 /* "sbx-", 32 hex digits, NUL */
+
+/* Everything that can be refused is refused before anything is made; a failure later removes what was
+ * made (what could not be removed is named in the error and left to reposbx_reap). */
+int reposbx_session_create(reposbx_session **out, reposbx_provider *provider,
+                           const reposbx_spec *spec, reposbx_error *err);
+
+/* Continues a session by its id. REPOSBX_ENOTFOUND, REPOSBX_EBUSY (someone else holds it). Closed and
+ * poisoned sessions open too: their metadata and audit can be read, and close works. */
+int reposbx_session_open(reposbx_session **out, reposbx_provider *provider, const char *id,
+                         reposbx_error *err);
+
+/* Releases the lock and memory; the session itself goes on living. */
+void reposbx_session_free(reposbx_session *session);
+
+const char *reposbx_session_id(const reposbx_session *session);
+/* The session's audit folder. */
+const char *reposbx_session_audit_dir(const reposbx_session *session);
+
+/* The metadata document of a session as JSON (free()): the keys of CONTRACT "metadata", read from disk without taking the
+ * session's lock. */
+int reposbx_session_metadata_json(char **out, reposbx_provider *provider, const char *id,
+                                  reposbx_error *err);
+/* All sessions of the state folder: a JSON array of metadata objects, newest first (free()). */
+int reposbx_session_list_json(char **out, reposbx_provider *provider, reposbx_error *err);
+/* The audit folder of a session by id, without its lock (free()). */
+int reposbx_session_audit_path(char **out, reposbx_provider *provider, const char *id,
+                               reposbx_error *err);
+
+/* ---- exec ---- */
+
+enum reposbx_exec_status {
+    REPOSBX_EXITED = 0,         /* by itself, with exit_code */
+    REPOSBX_SIGNALED = 1,       /* by `signal` */
+    REPOSBX_TIMED_OUT = 2,
+    REPOSBX_OUTPUT_LIMITED = 3,
+    REPOSBX_OOM_KILLED = 4,     /* the command itself was killed for memory */
+    REPOSBX_STATUS_UNKNOWN = 5  /* the engine or the guest went away in the middle */
+};
+
+/* "exited", "signaled", "timed_out", "output_limited", "oom_killed", "unknown". */
+const char *reposbx_exec_status_word(int status);
+
+/* One command (ExecRequest). Limits may only be lower than the policy's; 0 means the policy's own. */
+typedef struct reposbx_exec_request {
+    unsigned int version;             /* 1 */
+    const char *const *argv;          /* argc strings of any bytes; the first not empty */
+    size_t argc;
+    const char *cwd;                  /* below the workspace; NULL or ".": its root */
+    const char *const *env;           /* env_count strings "NAME=value" */
+    size_t env_count;
+    const void *stdin_bytes;          /* NULL: /dev/null */
+    size_t stdin_length;
+    double timeout_seconds;
+    uint64_t memory_bytes;
+    double cpus;
+    uint64_t pids;
+    /* Live output: stream 1 stdout, 2 stderr; called from the thread that runs exec. A result other than 0
+     * stops the command (REPOSBX_ECANCELLED). NULL: none. */
+    int (*output)(void *payload, int stream, const void *bytes, size_t length);
+    void *output_payload;
+    int cancel_fd;                    /* readable: kill the command, keep the session; -1: none */
+} reposbx_exec_request;
+#define REPOSBX_EXEC_REQUEST_INIT                                                                  \
+    { 1, NULL, 0, NULL, NULL, 0, NULL, 0, 0.0, 0, 0.0, 0, NULL, NULL, -1 }
+
+/* What became of it (ExecResult). */
+typedef struct reposbx_exec_result {
+    char *command_id;                 /* "cmd-000001" … within the session */
+    char **argv;
+    size_t argc;
+    int status;                       /* enum reposbx_exec_status */
+    int exit_code;                    /* -1 unless EXITED */
+    int signal;                       /* 0 unless SIGNALED or OOM_KILLED */
+    int exec_errno;                   /* not 0: the program could not be started (exit_code 126 or 127) */
+    char *stdout_preview, *stderr_preview; /* raw bytes; both together at most output_bytes */
+    size_t stdout_preview_length, stderr_preview_length;
+    int stdout_truncated, stderr_truncated; /* the preview is shorter than what was captured */
+    uint64_t stdout_bytes, stderr_bytes;    /* captured */
+    char stdout_sha256[65], stderr_sha256[65];
+    int timed_out, output_limited;
+    int oom_killed;                   /* any process of the command was killed for memory */
+    uint64_t duration_ms, cpu_user_ms, cpu_system_ms;
+    uint64_t peak_memory_bytes;       /* 0 when the kernel does not say */
+    uint64_t observed_memory_bytes, observed_pids; /* from inside the container */
+    double observed_cpus;
+} reposbx_exec_result;
+
+void reposbx_exec_result_dispose(reposbx_exec_result *result);
+/* The document of CONTRACT "exec result" (free()). */
+int reposbx_exec_result_json(char **out, const reposbx_exec_result *result, reposbx_error *err);
+
+/* Runs one command in a fresh container. A command that fails, times out or is killed is a result, not an
+ * error. */
+int reposbx_session_exec(reposbx_exec_result *out, reposbx_session *session,
+                         const reposbx_exec_request *request, reposbx_error *err);
+
+/* ---- files ---- */
+
+/* The bytes of a regular file (*bytes: free(); NUL behind them). Larger than max_bytes: REPOSBX_ELIMIT, never
+ * truncated. max_bytes 0 is refused. No symlink is followed. */
+int reposbx_session_read(char **bytes, size_t *length, reposbx_session *session, const char *path,
+                         uint64_t max_bytes, reposbx_error *err);
+#define REPOSBX_READ_BYTES_DEFAULT (8U * 1024U * 1024U)
+
+#define REPOSBX_WRITE_PARENTS 1U     /* make missing folders */
+#define REPOSBX_WRITE_EXECUTABLE 2U  /* mode 755 instead of 644 */
+/* Replaces or makes a file atomically; at most limits.stdin_bytes (REPOSBX_EPOLICY). */
+int reposbx_session_write(reposbx_session *session, const char *path, const void *bytes,
+                          size_t length, unsigned int flags, reposbx_error *err);
+
+typedef struct reposbx_file {
+    char *path;              /* bytes */
+    char type;               /* 'f' file, 'x' executable file, 'l' symlink, 'd' folder, 'o' other */
+    uint64_t size;
+} reposbx_file;
+typedef struct reposbx_file_list {
+    reposbx_file *files;     /* sorted by path */
+    size_t count;
+} reposbx_file_list;
+void reposbx_file_list_dispose(reposbx_file_list *list);
+/* Everything at and below `path` (NULL: the root). Over 200,000 entries: REPOSBX_ELIMIT. */
+int reposbx_session_list_files(reposbx_file_list *out, reposbx_session *session, const char *path,
+                               reposbx_error *err);
+
+/* ---- diff ---- */
+
+typedef struct reposbx_diff_options {
+    unsigned int version;    /* 1 */
+    uint64_t max_bytes;      /* of the patch; 0: 16 MiB; over it: REPOSBX_ELIMIT */
+} reposbx_diff_options;
+#define REPOSBX_DIFF_OPTIONS_INIT { 1, 0 }
+
+typedef struct reposbx_diff_file {
+    char *path;
+    const char *status;      /* "added", "deleted", "modified", "type_changed", "mode_changed" */
+    uint32_t old_mode, new_mode;  /* Git's; 0 when absent */
+    char old_oid[41], new_oid[41];
+    uint64_t insertions, deletions;
+    int binary;
+} reposbx_diff_file;
+
+typedef struct reposbx_diff_omitted {
+    char *path;
+    const char *reason;      /* "fifo", "socket", "device", "empty_folder", "dotgit", "name", "unreadable", "too_deep" */
+} reposbx_diff_omitted;
+
+/* DiffResult. The patch proved itself: applied to base_tree it gives result_tree. */
+typedef struct reposbx_diff_result {
+    char *patch;             /* NUL behind; empty when nothing changed */
+    size_t patch_length;
+    char sha256[65];
+    char base_tree[41], result_tree[41];
+    reposbx_diff_file *files;
+    size_t file_count;
+    reposbx_diff_omitted *omitted;
+    size_t omitted_count;
+} reposbx_diff_result;
+void reposbx_diff_result_dispose(reposbx_diff_result *result);
+/* The document of CONTRACT "diff result" (free()). patch_file NULL: "patch" is in it where it is UTF-8. */
+int reposbx_diff_result_json(char **out, const reposbx_diff_result *result, const char *patch_file,
+                             reposbx_error *err);
+
+int reposbx_session_diff(reposbx_diff_result *out, reposbx_session *session,
+                         const reposbx_diff_options *options, reposbx_error *err);
+
+/* ---- artifacts ---- */
+
+typedef struct reposbx_artifact_options {
+    unsigned int version;    /* 1 */
+    const char *const *paths;  /* files and folders below the workspace; at least one */
+    size_t path_count;
+    const char *output;      /* the ZIP to make; must not exist */
+    uint64_t max_bytes;      /* of all members; 0: the policy's artifact_bytes, which it may only lower */
+} reposbx_artifact_options;
+#define REPOSBX_ARTIFACT_OPTIONS_INIT { 1, NULL, 0, NULL, 0 }
+
+int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *session,
+                              const reposbx_artifact_options *options, reposbx_error *err);
+
+/* ---- close, reap ---- */
+
+#define REPOSBX_KEEP_AUDIT 0
+#define REPOSBX_DROP_AUDIT 1
+/* Removes every container and volume of the session and verifies that they are gone. Idempotent. What could
+ * not be removed is named in the error (REPOSBX_EPOISONED) and stays for reposbx_reap. */
+int reposbx_session_close(reposbx_session *session, int drop_audit, reposbx_error *err);
+
+typedef struct reposbx_reap_item {
+    char *session_id;
+    char *object;            /* "container NAME", "volume NAME", "session", … */
+    const char *action;      /* "removed", "would_remove", "failed" */
+    char *detail;            /* of a failure, else "" */
+} reposbx_reap_item;
+typedef struct reposbx_reap_report {
+    reposbx_reap_item *items;
+    size_t count;
+    size_t failed;
+} reposbx_reap_report;
+void reposbx_reap_report_dispose(reposbx_reap_report *report);
+int reposbx_reap_report_json(char **out, const reposbx_reap_report *report, reposbx_error *err);
+/* Removes what dead, half-made, poisoned or expired sessions of this state folder left in the engine and on disk,
+ * and nothing else. Sessions that someone holds are not touched, and neither are ready ones within their lease. */
+int reposbx_reap(reposbx_reap_report *out, reposbx_provider *provider, int dry_run,
+                 reposbx_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
