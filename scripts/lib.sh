@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+# Functions that the scripts of this folder share. POSIX sh; sourced with $root set to the top
+# folder of the project and `set -eu` in force.
+
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+    bold=$(printf '\033[1m') dim=$(printf '\033[2m') green=$(printf '\033[32m')
+    red=$(printf '\033[31m') blue=$(printf '\033[34m') plain=$(printf '\033[0m')
+else
+    bold='' dim='' green='' red='' blue='' plain=''
+fi
+program=${0##*/}
+
+say() { printf '%s\n' "$*"; }
+note() { printf '%s%s%s\n' "$dim" "$*" "$plain"; }
+warn() { printf '%s: %s\n' "$program" "$*" >&2; }
+die() {
+    printf '%s%s: %s%s\n' "$red" "$program" "$*" "$plain" >&2
+    exit 1
+}
+
+# A numbered headline.
+step_number=0
+step() {
+    step_number=$((step_number + 1))
+    printf '\n%s%s%2d. %s%s\n' "$bold" "$blue" "$step_number" "$*" "$plain"
+}
+
+# Runs a command as root: directly, or through sudo.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo > /dev/null 2>&1; then
+        sudo -- "$@"
+    else
+        die "this needs root or sudo: $*"
+    fi
+}
+
+# Milliseconds since some moment in the past; for durations only.
+now_ms() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
+
+# The path of a unix socket, from unix:///path or /path.
+socket_path() {
+    case $1 in
+    unix:///*) printf '%s\n' "${1#unix://}" ;;
+    /*) printf '%s\n' "$1" ;;
+    *) die "an engine is unix:///absolute/path, not '$1'" ;;
+    esac
+}
+
+# engine_call SOCKET METHOD PATH [CURL OPTION …]: the body on stdout; fails on an HTTP error.
+engine_call() {
+    engine_call_socket=$1 engine_call_method=$2 engine_call_path=$3
+    shift 3
+    curl --noproxy '*' -q -sS --fail-with-body --max-time "${ENGINE_TIMEOUT:-60}" \
+        --unix-socket "$engine_call_socket" -X "$engine_call_method" "$@" \
+        "http://engine$engine_call_path"
+}
+
+engine_answers() {
+    [ -S "$1" ] && [ "$(engine_call "$1" GET /_ping --max-time 5 2> /dev/null)" = OK ]
+}
+
+# Names of all containers and volumes, one a line; nothing when the engine is empty.
+engine_left() {
+    engine_call "$1" GET '/containers/json?all=1' |
+        jq -r '.[] | "container \(.Names[0] // .Id | ltrimstr("/")) (\(.State))"'
+    engine_call "$1" GET /volumes | jq -r '.Volumes // [] | .[] | "volume \(.Name)"'
+}
+
+# What the CPU count allows, but never a build with one job only because nproc is missing.
+jobs() { nproc 2> /dev/null || echo 2; }
