@@ -21,7 +21,7 @@ struct reposbx_policy {
     char **images;
     size_t image_count;
     enum rsbx_network_mode network;
-    bool read_only_rootfs;             /* only true is accepted in version 1? no: false is allowed in words */
+    bool read_only_rootfs;             /* false only by the document's own word: then / is writable */
     bool require_rootless_runtime;
     bool require_source_revision;
     bool allow_unpinned_image;
@@ -53,7 +53,9 @@ int rsbx_check_revision(const char *revision, reposbx_error *err);      /* REPOS
 int rsbx_check_task_id(const char *task_id, reposbx_error *err);
 int rsbx_check_platform(const char *platform, reposbx_error *err);      /* os/arch[/variant] */
 int rsbx_check_argv(const char *const *argv, size_t argc, reposbx_error *err);
-/* "NAME=value" strings: name rule, refused names, duplicates, sizes. Never echoes a value. */
+/* "NAME=value" strings: name rule, refused names (in any case), duplicates, sizes. Never echoes a value, nor an
+ * entry that might be one. PATH, HOME, TMPDIR, CI and LANG, which the guest sets for every command, may be given: the
+ * caller's value takes the place of the guest's. Nothing is lost by that, since a command can set them itself. */
 int rsbx_check_env(const char *const *env, size_t count, reposbx_error *err);
 /* Whether a name is refused for commands / secret-like in an image. */
 bool rsbx_env_name_refused(const char *name, size_t length);
