@@ -6,10 +6,17 @@
 /* "codenib-source-fingerprint" and the version, as the hash begins. */
 static const char prefix[] = "codenib-source-fingerprint\0\x02";
 
-static const char *const ignored_names[] = {
-    ".codenib_cache", ".env", ".git", ".hg", ".mypy_cache", ".next", ".pytest_cache",
-    ".ruff_cache", ".svn", ".tox", ".venv", "__pycache__", "build", "dist", "env", "htmlcov",
-    "node_modules", "site", "target", "third_party", "vendor", "venv",
+/* With their lengths: the list is gone through for every component of every path. */
+#define NAME(text) {text, sizeof(text) - 1U}
+static const struct {
+    const char *name;
+    size_t length;
+} ignored_names[] = {
+    NAME(".codenib_cache"), NAME(".env"), NAME(".git"), NAME(".hg"), NAME(".mypy_cache"),
+    NAME(".next"), NAME(".pytest_cache"), NAME(".ruff_cache"), NAME(".svn"), NAME(".tox"),
+    NAME(".venv"), NAME("__pycache__"), NAME("build"), NAME("dist"), NAME("env"), NAME("htmlcov"),
+    NAME("node_modules"), NAME("site"), NAME("target"), NAME("third_party"), NAME("vendor"),
+    NAME("venv"),
 };
 
 static void feed(const struct rsbx_fp_hash *hash, const void *bytes, size_t length)
@@ -36,7 +43,8 @@ bool rsbx_fp_ignored(const char *name, size_t length)
         return true;
     }
     for (size_t i = 0; i < sizeof(ignored_names) / sizeof(ignored_names[0]); i++) {
-        if (strlen(ignored_names[i]) == length && memcmp(ignored_names[i], name, length) == 0) {
+        if (ignored_names[i].length == length &&
+            memcmp(ignored_names[i].name, name, length) == 0) {
             return true;
         }
     }
