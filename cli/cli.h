@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RSBX_CLI_CLI_H
+#define RSBX_CLI_CLI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <reposbx/reposbx.h>
+
+/*
+ * The command line: a thin customer of libreposbx. Each command is one const table entry
+ * (rsbx_cli_command) in a file of its own; its help, its manual page, the shell completions and the
+ * option parser all read that entry, so that they cannot disagree.
+ */
+
+/* Global options: the same before the command, between its words and behind it. */
+struct rsbx_cli {
+    const char *state_dir;
+    const char *engine;
+    int json, quiet, verbose, help;
+};
+
+/* Values of an option that may be repeated, in their order. */
+struct rsbx_cli_list {
+    const char **items;
+    size_t count;
+};
+
+/* What an option writes at its offset. */
+enum rsbx_cli_kind {
+    RSBX_CLI_FLAG,    /* int, counted up */
+    RSBX_CLI_TEXT,    /* const char *, not empty */
+    RSBX_CLI_LIST,    /* struct rsbx_cli_list of not empty values */
+    RSBX_CLI_COUNT,   /* uint64_t > 0; 0: not given */
+    RSBX_CLI_NUMBER,  /* double > 0, finite; 0.0: not given */
+    RSBX_CLI_FD       /* int > 0, an open descriptor; 0: not given */
+};
+
+struct rsbx_cli_option {
+    const char *name;     /* without the dashes; NULL ends a table */
+    char letter;          /* 0: none */
+    enum rsbx_cli_kind kind;
+    size_t offset;        /* in the command's options struct */
+    const char *value;    /* name of the value in the help; NULL for flags */
+    const char *text;
+};
+
+struct rsbx_cli_call;
+
+struct rsbx_cli_command {
+    const char *group;    /* "session", "policy", …; NULL: none */
+    const char *name;
+    const char *summary;  /* one line, no full stop */
+    const char *operands; /* as in the synopsis; "" for none */
+    size_t min_operands, max_operands; /* max SIZE_MAX: no bound */
+    int takes_argv;       /* everything behind "--" is a command line of the sandbox */
+    const char *text;     /* paragraphs, parted by newlines */
+    const char *exits;    /* what its exit code means beyond the common table; NULL: nothing */
+    const char *example;  /* one command line */
+    const struct rsbx_cli_option *options;
+    size_t options_size;
+    int (*run)(const struct rsbx_cli_call *call);
+};
+
+/* One invocation, parsed. Strings are borrowed from main's argv. */
+struct rsbx_cli_call {
+    const struct rsbx_cli *cli;
+    const struct rsbx_cli_command *command;
+    const void *options;  /* the command's own struct */
+    const char *const *operands;
+    size_t operand_count;
+    const char *const *argv; /* behind "--", only where takes_argv */
+    size_t argc;
+    int saw_dashes;       /* "--" was there */
+};
+
+/* Every command, in the order of the help; NULL-terminated. */
+extern const struct rsbx_cli_command *const rsbx_cli_commands[];
+/* The global options as a table over struct rsbx_cli. */
+extern const struct rsbx_cli_option rsbx_cli_globals[];
+
+/* NULL when there is none. `group` may be NULL. */
+const struct rsbx_cli_command *rsbx_cli_find(const char *group, const char *name);
+int rsbx_cli_is_group(const char *word);
+/* One line about a group. */
+const char *rsbx_cli_group_summary(const char *group);
+
+extern const struct rsbx_cli_command rsbx_cli_session_create;
+extern const struct rsbx_cli_command rsbx_cli_session_exec;
+extern const struct rsbx_cli_command rsbx_cli_session_read;
+extern const struct rsbx_cli_command rsbx_cli_session_write;
+extern const struct rsbx_cli_command rsbx_cli_session_list_files;
+extern const struct rsbx_cli_command rsbx_cli_session_diff;
+extern const struct rsbx_cli_command rsbx_cli_session_artifacts;
+extern const struct rsbx_cli_command rsbx_cli_session_show;
+extern const struct rsbx_cli_command rsbx_cli_session_list;
+extern const struct rsbx_cli_command rsbx_cli_session_log;
+extern const struct rsbx_cli_command rsbx_cli_session_close;
+extern const struct rsbx_cli_command rsbx_cli_reap;
+extern const struct rsbx_cli_command rsbx_cli_audit_verify;
+extern const struct rsbx_cli_command rsbx_cli_artifact_verify;
+extern const struct rsbx_cli_command rsbx_cli_policy_check;
+extern const struct rsbx_cli_command rsbx_cli_policy_show;
+extern const struct rsbx_cli_command rsbx_cli_version;
+
+/* ---- steps that several commands share (open.c) ---- */
+
+/* A provider from the global options. */
+int rsbx_cli_open_provider(reposbx_provider **out, const struct rsbx_cli *cli, reposbx_error *err);
+/* The session named by the call's first operand; both are the caller's. */
+int rsbx_cli_open_session(reposbx_session **session, reposbx_provider **provider,
+                          const struct rsbx_cli_call *call, reposbx_error *err);
+
+/* ---- reading what the caller gives (files.c) ---- */
+
+/* Content that is read into memory here is bounded by this; the library applies the policy's own,
+ * usually lower, bound. */
+#define RSBX_CLI_MAX_INPUT_BYTES (64U * 1024U * 1024U)
+
+/* Everything of a file, or of stdin for "-" (free(); NUL behind). Over `limit`: REPOSBX_ELIMIT. */
+int rsbx_cli_read_all(char **bytes, size_t *length, const char *file, size_t limit,
+                      reposbx_error *err);
+/* Makes a file that must not exist, mode 0644, with its content synced; removes it on failure. */
+int rsbx_cli_write_new(const char *file, const void *bytes, size_t length, reposbx_error *err);
+/* REPOSBX_EEXISTS when the name is taken: asked before the work whose result goes there. */
+int rsbx_cli_must_be_new(const char *file, reposbx_error *err);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cleanup.h"
+#include "cli.h"
+#include "output.h"
+
+struct options {
+    int keep_audit, drop_audit;
+};
+
+static int run(const struct rsbx_cli_call *call)
+{
+    const struct options *options = call->options;
+    RSBX_CLI_AUTO(provider) reposbx_provider *provider = NULL;
+    RSBX_CLI_AUTO(session) reposbx_session *session = NULL;
+    RSBX_CLI_AUTO(json) json_t *document = NULL;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+
+    if (options->keep_audit && options->drop_audit) {
+        (void)rsbx_cli_set(&err, REPOSBX_EINVALID,
+                           "--keep-audit and --drop-audit exclude each other");
+        return rsbx_cli_fail(call->cli, &err);
+    }
+    if (rsbx_cli_open_session(&session, &provider, call, &err) < 0 ||
+        reposbx_session_close(session,
+                              options->drop_audit ? REPOSBX_DROP_AUDIT : REPOSBX_KEEP_AUDIT,
+                              &err) < 0)
+        return rsbx_cli_fail(call->cli, &err);
+    if (!call->cli->json)
+        return RSBX_CLI_OK;
+    document = rsbx_cli_need(json_pack("{s:s,s:s,s:s}", "sandbox_id", call->operands[0], "state",
+                                       "closed", "audit",
+                                       options->drop_audit ? "dropped" : "kept"));
+    return rsbx_cli_print_json(call->cli, document);
+}
+
+static const struct rsbx_cli_option table[] = {
+    { "keep-audit", 0, RSBX_CLI_FLAG, offsetof(struct options, keep_audit), NULL,
+      "Keep the log and the captured output (the default)." },
+    { "drop-audit", 0, RSBX_CLI_FLAG, offsetof(struct options, drop_audit), NULL,
+      "Remove them too." },
+    { NULL, 0, RSBX_CLI_FLAG, 0, NULL, NULL },
+};
+
+const struct rsbx_cli_command rsbx_cli_session_close = {
+    .group = "session",
+    .name = "close",
+    .summary = "remove a session's containers and volumes",
+    .operands = "ID",
+    .min_operands = 1,
+    .max_operands = 1,
+    .text = "Removes every container and volume of the session and makes sure that they are gone. "
+            "Closing a closed session is fine. What could not be removed is named and stays for "
+            "'reposbx reap'.",
+    .example = "reposbx session close ID",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .run = run,
+};

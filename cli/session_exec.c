@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "cli.h"
+#include "output.h"
+
+/* POLLOUT on a pipe promises room for so much (PIPE_BUF on Linux): a write of it does not block. */
+#define PIECE_BYTES 4096U
+
+struct options {
+    const char *cwd;
+    struct rsbx_cli_list env;
+    const char *stdin_file;
+    double timeout, cpus;
+    uint64_t memory, pids;
+    int status_fd, passthrough;
+};
+
+/* The handler may only touch these. */
+static volatile sig_atomic_t caught_signal;
+static int cancel_write_fd = -1;
+
+static void on_signal(int number)
+{
+    int saved_errno = errno;
+
+    caught_signal = number;
+    /* A full pipe is readable already. */
+    if (write(cancel_write_fd, "", 1) < 0)
+        errno = saved_errno;
+    errno = saved_errno;
+}
+
+static int catch_signals(int *cancel_fd, reposbx_error *err)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action, old;
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+        return rsbx_cli_set_errno(err, REPOSBX_EINTERNAL, "cannot make a pipe");
+    *cancel_fd = fds[0];
+    cancel_write_fd = fds[1];
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    (void)sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        /* What the caller ignores (nohup) stays ignored. */
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            (void)sigaction(numbers[i], &action, NULL);
+    }
+    return 0;
+}
+
+/* Where live output goes, and why it could not. */
+struct stream {
+    int cancel_fd;
+    int broken;              /* the reader of our stdout or stderr went away */
+    int write_errno;         /* another failure */
+};
+
+/* Waits for room; a signal ends the wait, so that a reader who stands still cannot hold us. */
+static int wait_for_room(const struct stream *stream, int fd)
+{
+    struct pollfd fds[2] = { { fd, POLLOUT, 0 }, { stream->cancel_fd, POLLIN, 0 } };
+
+    for (;;) {
+        int rc = poll(fds, 2, -1);
+
+        if (rc < 0 && errno != EINTR)
+            return -1;
+        if (rc > 0 && fds[1].revents != 0)
+            return 1;
+        if (rc > 0)
+            return 0;
+    }
+}
+
+static int forward(void *payload, int number, const void *bytes, size_t length)
+{
+    struct stream *stream = payload;
+    const char *at = bytes;
+    int fd = number == 2 ? STDERR_FILENO : STDOUT_FILENO;
+
+    while (length > 0) {
+        size_t piece = length < PIECE_BYTES ? length : PIECE_BYTES;
+        int rc = wait_for_room(stream, fd);
+        ssize_t put;
+
+        if (rc > 0)
+            return 1;
+        put = rc < 0 ? -1 : write(fd, at, piece);
+        if (put < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (put < 0) {
+            stream->broken = errno == EPIPE;
+            stream->write_errno = errno;
+            return 1;
+        }
+        at += put;
+        length -= (size_t)put;
+    }
+    return 0;
+}
+
+static int check(const struct rsbx_cli_call *call, reposbx_error *err)
+{
+    const struct options *options = call->options;
+
+    if (!call->saw_dashes || call->argc == 0) {
+        (void)rsbx_cli_set(err, REPOSBX_EINVALID, "missing: the command that is to run");
+        rsbx_cli_hint(err, "usage: reposbx session exec %s", call->command->operands);
+        return REPOSBX_EINVALID;
+    }
+    if (call->cli->json && options->status_fd > 0)
+        return rsbx_cli_set(err, REPOSBX_EINVALID, "--json and --status-fd exclude each other");
+    for (size_t i = 0; i < options->env.count; i++) {
+        /* The value may be a secret by mistake: it is never echoed. */
+        if (strchr(options->env.items[i], '=') == NULL)
+            return rsbx_cli_set(err, REPOSBX_EINVALID, "--env: NAME=VALUE is needed");
+    }
+    return 0;
+}
+
+static int exit_code(const reposbx_exec_result *result)
+{
+    switch ((enum reposbx_exec_status)result->status) {
+    case REPOSBX_EXITED:
+        return result->exit_code & 0xFF;
+    case REPOSBX_SIGNALED:
+        return RSBX_CLI_SIGNAL_BASE + result->signal;
+    case REPOSBX_TIMED_OUT:
+        return RSBX_CLI_TIMED_OUT;
+    case REPOSBX_OUTPUT_LIMITED:
+        return RSBX_CLI_OUTPUT_LIMITED;
+    case REPOSBX_OOM_KILLED:
+        return RSBX_CLI_OOM_KILLED;
+    case REPOSBX_STATUS_UNKNOWN:
+        break;
+    }
+    return rsbx_cli_exit_code(REPOSBX_EPROTOCOL);
+}
+
+/* Why it ended early, in one line. */
+static void explain(const struct rsbx_cli *cli, const reposbx_exec_result *result)
+{
+    char text[RSBX_CLI_SHORT_BYTES];
+
+    switch ((enum reposbx_exec_status)result->status) {
+    case REPOSBX_EXITED:
+        if (result->exec_errno != 0)
+            rsbx_cli_note(cli, "cannot start %.200s: %s",
+                          result->argc == 0 ? "the command" : result->argv[0],
+                          strerror(result->exec_errno));
+        else if (result->oom_killed)
+            rsbx_cli_note(cli, "a process of the command was killed for memory");
+        break;
+    case REPOSBX_SIGNALED:
+        rsbx_cli_note(cli, "killed by signal %d (%s)", result->signal, strsignal(result->signal));
+        break;
+    case REPOSBX_TIMED_OUT:
+        rsbx_cli_note(cli, "timed out after %s", rsbx_cli_duration(text, result->duration_ms));
+        break;
+    case REPOSBX_OUTPUT_LIMITED:
+        rsbx_cli_note(cli, "stopped: it wrote more than the output limit (%s)",
+                      rsbx_cli_size(text, result->stdout_bytes + result->stderr_bytes));
+        break;
+    case REPOSBX_OOM_KILLED:
+        rsbx_cli_note(cli, "killed for memory (limit %s)",
+                      rsbx_cli_size(text, result->observed_memory_bytes));
+        break;
+    case REPOSBX_STATUS_UNKNOWN:
+        rsbx_cli_note(cli, "the engine or the guest went away: how the command ended is unknown");
+        break;
+    }
+}
+
+static int put_status(int fd, const char *text, reposbx_error *err)
+{
+    size_t length = strlen(text);
+
+    while (length > 0) {
+        ssize_t put = write(fd, text, length);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return rsbx_cli_set_errno(err, REPOSBX_EIO, "cannot write to descriptor %d", fd);
+        text += put;
+        length -= (size_t)put;
+    }
+    return write(fd, "\n", 1) == 1
+               ? 0
+               : rsbx_cli_set_errno(err, REPOSBX_EIO, "cannot write to descriptor %d", fd);
+}
+
+/* A command that we stopped ourselves: by a signal, or since its output could not be passed on. */
+static int stopped(const struct rsbx_cli *cli, const struct stream *stream, reposbx_error *err)
+{
+    int number = (int)caught_signal;
+
+    if (stream->broken)
+        return RSBX_CLI_PIPE_CLOSED;
+    if (stream->write_errno != 0) {
+        errno = stream->write_errno;
+        (void)rsbx_cli_set_errno(err, REPOSBX_EIO, "cannot pass the output on");
+        return rsbx_cli_fail(cli, err);
+    }
+    if (number != 0) {
+        (void)rsbx_cli_set(err, REPOSBX_ECANCELLED,
+                           "interrupted by signal %d: the command was killed, the session is kept",
+                           number);
+        (void)rsbx_cli_fail(cli, err);
+        return RSBX_CLI_SIGNAL_BASE + number;
+    }
+    return rsbx_cli_fail(cli, err);
+}
+
+static int report(const struct rsbx_cli_call *call, const reposbx_exec_result *result)
+{
+    const struct options *options = call->options;
+    RSBX_CLI_AUTO(text) char *document = NULL;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    int code = exit_code(result);
+
+    if ((call->cli->json || options->status_fd > 0) &&
+        reposbx_exec_result_json(&document, result, &err) < 0)
+        return rsbx_cli_fail(call->cli, &err);
+    if (call->cli->json) {
+        rsbx_cli_print_text(document);
+        return options->passthrough || result->status == REPOSBX_STATUS_UNKNOWN ? code
+                                                                                : RSBX_CLI_OK;
+    }
+    explain(call->cli, result);
+    if (options->status_fd > 0 && put_status(options->status_fd, document, &err) < 0)
+        return rsbx_cli_fail(call->cli, &err);
+    return code;
+}
+
+static void fill(reposbx_exec_request *request, struct stream *stream,
+                 const struct rsbx_cli_call *call)
+{
+    const struct options *options = call->options;
+
+    request->argv = call->argv;
+    request->argc = call->argc;
+    request->cwd = options->cwd;
+    request->env = options->env.items;
+    request->env_count = options->env.count;
+    request->timeout_seconds = options->timeout;
+    request->memory_bytes = options->memory;
+    request->cpus = options->cpus;
+    request->pids = options->pids;
+    request->cancel_fd = stream->cancel_fd;
+    if (!call->cli->json) {
+        request->output = forward;
+        request->output_payload = stream;
+    }
+}
+
+static int run(const struct rsbx_cli_call *call)
+{
+    const struct options *options = call->options;
+    RSBX_CLI_AUTO(provider) reposbx_provider *provider = NULL;
+    RSBX_CLI_AUTO(session) reposbx_session *session = NULL;
+    RSBX_CLI_AUTO(text) char *input = NULL;
+    RSBX_CLI_AUTO(exec_result) reposbx_exec_result result = { 0 };
+    reposbx_exec_request request = REPOSBX_EXEC_REQUEST_INIT;
+    struct stream stream = { -1, 0, 0 };
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    int rc;
+
+    if (check(call, &err) < 0)
+        return rsbx_cli_fail(call->cli, &err);
+    if (options->stdin_file != NULL &&
+        rsbx_cli_read_all(&input, &request.stdin_length, options->stdin_file,
+                          RSBX_CLI_MAX_INPUT_BYTES, &err) < 0)
+        return rsbx_cli_fail(call->cli, &err);
+    request.stdin_bytes = input;
+    if (rsbx_cli_open_session(&session, &provider, call, &err) < 0 ||
+        catch_signals(&stream.cancel_fd, &err) < 0)
+        return rsbx_cli_fail(call->cli, &err);
+    fill(&request, &stream, call);
+    rc = reposbx_session_exec(&result, session, &request, &err);
+    if (rc == REPOSBX_ECANCELLED || (rc < 0 && stream.broken))
+        return stopped(call->cli, &stream, &err);
+    return rc < 0 ? rsbx_cli_fail(call->cli, &err) : report(call, &result);
+}
+
+static const struct rsbx_cli_option table[] = {
+    { "cwd", 'w', RSBX_CLI_TEXT, offsetof(struct options, cwd), "PATH",
+      "Folder below the workspace to run in. Default: the workspace itself." },
+    { "env", 'e', RSBX_CLI_LIST, offsetof(struct options, env), "NAME=VALUE",
+      "Set a variable. Nothing of this shell's environment goes in, and names that look like "
+      "secrets are refused. May be repeated." },
+    { "stdin", 0, RSBX_CLI_TEXT, offsetof(struct options, stdin_file), "FILE|-",
+      "What the command reads from its stdin; - is our own stdin. Default: nothing." },
+    { "timeout", 0, RSBX_CLI_NUMBER, offsetof(struct options, timeout), "SECONDS",
+      "Kill it after this time. This and the three limits below may only lower the policy's." },
+    { "memory", 0, RSBX_CLI_COUNT, offsetof(struct options, memory), "BYTES",
+      "Memory and swap together." },
+    { "cpus", 0, RSBX_CLI_NUMBER, offsetof(struct options, cpus), "N", "Processors." },
+    { "pids", 0, RSBX_CLI_COUNT, offsetof(struct options, pids), "N", "Processes and threads." },
+    { "status-fd", 0, RSBX_CLI_FD, offsetof(struct options, status_fd), "FD",
+      "Stream the output and write the result document to this descriptor." },
+    { "passthrough", 0, RSBX_CLI_FLAG, offsetof(struct options, passthrough), NULL,
+      "With --json: exit with the command's code all the same." },
+    { NULL, 0, RSBX_CLI_FLAG, 0, NULL, NULL },
+};
+
+const struct rsbx_cli_command rsbx_cli_session_exec = {
+    .group = "session",
+    .name = "exec",
+    .summary = "run one command in a fresh container of the session",
+    .operands = "ID -- ARGV…",
+    .min_operands = 1,
+    .max_operands = 1,
+    .takes_argv = 1,
+    .text = "Runs the command on the session's workspace and streams its stdout and stderr; with "
+            "--json prints the result document instead. No shell is involved: name one in ARGV "
+            "where it is wanted.\n"
+            "An interrupt (Ctrl-C, SIGTERM, SIGHUP) kills the command and keeps the session.",
+    .exits = "The command's own code; 128 + n when signal n killed it; 124 timed out; 122 output "
+             "limit reached; 137 killed for memory; 126 or 127 when it could not be started. With "
+             "--json: 0 whenever the sandbox itself worked, unless --passthrough is given.",
+    .example = "reposbx session exec ID --timeout 60 -- make check",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .run = run,
+};
