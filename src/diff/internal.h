@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RSBX_DIFF_INTERNAL_H
+#define RSBX_DIFF_INTERNAL_H
+
+#include "diff/diff.h"
+
+/*
+ * What the files of this room share. The parent collects entries and changes (diff.c), forks and
+ * reads the answer (run.c). Everything else runs in the child: work.c leads; tree.c computes tree
+ * ids; patch.c and binary.c write the text; proof.c and apply.c read that text again and apply it.
+ * libgit2 contributes object ids, the alignment of lines and binary deltas; it gets buffers only,
+ * never a repository, so neither configuration nor attributes exist for it.
+ */
+#define RSBX_OID_BYTES 20U
+
+struct rsbx_diff_entry {
+    char *path;
+    size_t length;
+    uint32_t mode;
+    uint8_t oid[RSBX_OID_BYTES];
+};
+
+/* One file on one side of a change; mode 0 and the zero oid when absent. */
+struct rsbx_diff_side {
+    uint32_t mode;
+    uint8_t oid[RSBX_OID_BYTES];
+    char *bytes; /* never NULL inside the child */
+    size_t length;
+};
+
+struct rsbx_diff_item {
+    char *path;
+    size_t length;
+    struct rsbx_diff_side before, after;
+};
+
+struct rsbx_diff {
+    struct rsbx_diff_entry *entries;
+    size_t entry_count, entry_capacity;
+    struct rsbx_diff_item *items;
+    size_t item_count, item_capacity;
+    uint64_t content_bytes;
+    bool sorted;
+};
+
+/* Counts of one path, as they go to the result. */
+struct rsbx_diff_counts {
+    uint64_t insertions, deletions;
+    bool binary;
+};
+
+/* The answer of the child: a head, then head.rows rows in the order of the items, then the patch;
+ * or, with a code, the message in place of both. Both ends are one program: native layout. */
+struct rsbx_diff_head {
+    int32_t code;
+    uint32_t message_length;
+    uint8_t base_tree[RSBX_OID_BYTES], result_tree[RSBX_OID_BYTES];
+    uint64_t rows, patch_length;
+};
+#define RSBX_DIFF_SAME 255U /* in place of a status: nothing differs */
+struct rsbx_diff_row {
+    uint64_t insertions, deletions;
+    uint8_t old_oid[RSBX_OID_BYTES], new_oid[RSBX_OID_BYTES];
+    uint8_t status, binary;
+    uint8_t unused[6];
+};
+
+struct rsbx_diff_job {
+    struct rsbx_diff *diff;
+    uint64_t max_bytes;
+    bool check_base;
+    uint8_t base_tree[RSBX_OID_BYTES];
+    bool base_only;
+};
+/* The child's main (rsbx_child_work); payload is a struct rsbx_diff_job with a sorted diff. */
+int rsbx_diff_work(int pipe_fd, void *payload);
+
+/* Child only from here on. */
+
+/* Git's id of a blob or tree. */
+int rsbx_diff_blob_id(uint8_t out[RSBX_OID_BYTES], const void *bytes, size_t length,
+                      reposbx_error *err);
+int rsbx_diff_library_failed(reposbx_error *err, const char *what);
+
+/* Tree id of entries in byte order of their paths. A path twice, or both as file and as folder, is
+ * REPOSBX_EINVALID. */
+int rsbx_diff_tree_id(uint8_t out[RSBX_OID_BYTES], const struct rsbx_diff_entry *const *entries,
+                      size_t count, reposbx_error *err);
+
+/* The sections of one item. */
+int rsbx_diff_patch_item(struct rsbx_buf *out, struct rsbx_diff_counts *counts,
+                         const struct rsbx_diff_item *item, reposbx_error *err);
+
+/* Git's rule: a NUL within the first 8000 bytes. */
+bool rsbx_diff_is_binary(const char *bytes, size_t length);
+
+/* The two blocks of a binary section, new content first. */
+int rsbx_diff_binary_write(struct rsbx_buf *out, const struct rsbx_diff_side *before,
+                           const struct rsbx_diff_side *after, reposbx_error *err);
+
+/* Reading position in the text of a patch. */
+struct rsbx_diff_cursor {
+    const char *at, *end;
+};
+/* Consumes `text` when it stands at the cursor. */
+bool rsbx_diff_take(struct rsbx_diff_cursor *cursor, const char *text);
+/* Consumes one line; its bytes without the newline. False at the end or without a newline. */
+bool rsbx_diff_take_line(const char **line, size_t *length, struct rsbx_diff_cursor *cursor);
+/* Consumes decimal digits (no sign, no leading zero but "0"). */
+bool rsbx_diff_take_number(uint64_t *out, struct rsbx_diff_cursor *cursor);
+
+/* Applies the hunks, or one binary block, at the cursor to `before` and appends the outcome to
+ * `after`: no fuzz, no offset, all of it or REPOSBX_EINTERNAL. */
+int rsbx_diff_apply_text(struct rsbx_buf *after, const char *before, size_t length,
+                         struct rsbx_diff_cursor *cursor, reposbx_error *err);
+int rsbx_diff_apply_binary(struct rsbx_buf *after, const char *before, size_t length,
+                           struct rsbx_diff_cursor *cursor, reposbx_error *err);
+
+/* The patch as text, applied to the base entries, must give `expected`. Knows of the changes only
+ * the old contents. */
+int rsbx_diff_prove(const struct rsbx_diff *diff, const char *patch, size_t patch_length,
+                    const uint8_t expected[RSBX_OID_BYTES], reposbx_error *err);
+
+/* Merges the base with `count` replacements in byte order (mode 0 removes) and computes the tree
+ * id. */
+int rsbx_diff_merged_tree(uint8_t out[RSBX_OID_BYTES], const struct rsbx_diff *diff,
+                          const struct rsbx_diff_entry *changes, size_t count, reposbx_error *err);
+
+/* The base entry or item of a path in a sorted diff, or NULL. */
+const struct rsbx_diff_entry *rsbx_diff_find_entry(const struct rsbx_diff *diff, const char *path,
+                                                   size_t length);
+const struct rsbx_diff_item *rsbx_diff_find_item(const struct rsbx_diff *diff, const char *path,
+                                                 size_t length);
+
+#endif
