@@ -69,5 +69,43 @@ engine_left() {
     engine_call "$1" GET /volumes | jq -r '.Volumes // [] | .[] | "volume \(.Name)"'
 }
 
-# What the CPU count allows, but never a build with one job only because nproc is missing.
-jobs() { nproc 2> /dev/null || echo 2; }
+# configure_and_build FOLDER TARGET [CMAKE OPTION …]; the log is shown only when it fails. A folder that
+# another generator configured keeps it.
+configure_and_build() {
+    build_folder=$1 build_target=$2
+    shift 2
+    [ -e "$build_folder/CMakeCache.txt" ] || set -- -G Ninja "$@"
+    mkdir -p "$build_folder"
+    cmake -S "$root" -B "$build_folder" "$@" > "$build_folder/configure.log" 2>&1 || {
+        tail -n 40 "$build_folder/configure.log" >&2
+        die "cmake could not configure $build_folder"
+    }
+    cmake --build "$build_folder" --target "$build_target" --parallel "$(nproc 2> /dev/null || echo 2)" \
+        > "$build_folder/build.log" 2>&1 || {
+        tail -n 60 "$build_folder/build.log" >&2
+        die "$build_folder does not build"
+    }
+}
+
+# The words of a command as a person would type them, with its output below, indented. The exit code
+# is the command's. $shown_output is the file that gets the output as it is; $shown_input, where it is
+# set, is the file that goes in.
+shown() {
+    printf '   %s$%s' "$green" "$plain"
+    for shown_word in "$@"; do
+        case $shown_word in
+        "${reposbx:-/}") shown_word=reposbx ;;
+        plain_git) shown_word=git ;;
+        '' | *[!A-Za-z0-9_.,:/=@%+-]*)
+            shown_word="'$(printf '%s' "$shown_word" | sed "s/'/'\\\\''/g")'"
+            ;;
+        esac
+        printf ' %s' "$shown_word"
+    done
+    [ -z "${shown_input:-}" ] || printf ' < %s' "$shown_input"
+    printf '\n'
+    shown_status=0
+    "$@" > "$shown_output" 2>&1 < "${shown_input:-/dev/null}" || shown_status=$?
+    sed "s/^/     /" "$shown_output"
+    return $shown_status
+}

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2154
+# The main job, from the first command to the last, narrated. Sourced after lib.sh; needs only sh,
+# git and the command itself, so that it also runs where nothing else is installed.
+#
+# one_session PROJECT IMAGE POLICY WORK, with $reposbx the command and $REPOSBX_ENGINE the engine.
+# PROJECT is a clone of this project; WORK an empty folder. Everything is checked: the first thing
+# that is not as it should be ends the program with exit 1.
+
+# Git with nobody's settings, so that what it writes depends on the repository alone.
+plain_git() {
+    HOME=$work GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=$work/gitconfig git "$@"
+}
+
+# expect STATUS COMMAND …: shown, and ended with that status.
+expect() {
+    expected=$1
+    shift
+    expect_status=0
+    shown "$@" || expect_status=$?
+    [ "$expect_status" -eq "$expected" ] ||
+        die "this ended with $expect_status, and $expected was expected"
+}
+
+# A string of a JSON document by its key; keys of our documents are unique in them.
+string_of() { tr -d '\n' < "$2" | sed -n "s/.*\"$1\": *\"\\([^\"]*\\)\".*/\\1/p"; }
+
+# Called by whoever sourced this, when it ends early.
+close_open_session() {
+    if [ -n "${session:-}" ]; then
+        "$reposbx" session close "$session" > /dev/null 2>&1 || true
+        session=''
+    fi
+}
+
+take_repository() {
+    step "A real repository: this project, cloned at its newest commit"
+    printf '[safe]\n\tdirectory = *\n[advice]\n\tdetachedHead = false\n' > "$work/gitconfig"
+    plain_git clone -q "$project" "$work/repo" || die "the project is no Git repository: $project"
+    revision=$(plain_git -C "$work/repo" rev-parse HEAD)
+    say "   $revision, $(plain_git -C "$work/repo" ls-files | wc -l) files"
+}
+
+create_session() {
+    step "A session: that revision, copied into private volumes"
+    status=0
+    shown "$reposbx" session create --repo "$work/repo" --revision "$revision" --image "$image" \
+        --policy "$policy" || status=$?
+    session=$(grep -o 'sbx-[0-9a-f]\{32\}' "$shown_output" | head -n 1) || true
+    if [ "$status" -ne 0 ] || [ -z "$session" ]; then
+        die "no session was created"
+    fi
+    expect 0 "$reposbx" session show "$session"
+}
+
+run_commands() {
+    step "A command: no network, no privileges, no way out"
+    expect 0 "$reposbx" session exec "$session" -- id
+    grep -q 'uid=65532' "$shown_output" || die "the command did not run as user 65532"
+    expect 0 "$reposbx" session exec "$session" -- ls /sys/class/net
+    [ "$(cat "$shown_output")" = lo ] || die "the command had a network"
+    expect 0 "$reposbx" session exec "$session" -- \
+        grep -e CapEff -e NoNewPrivs -e Seccomp: /proc/self/status
+    grep -q '^CapEff:[[:space:]]*0*$' "$shown_output" || die "the command had capabilities"
+    grep -q '^NoNewPrivs:[[:space:]]*1$' "$shown_output" || die "the command could gain privileges"
+    grep -q '^Seccomp:[[:space:]]*2$' "$shown_output" || die "the command had no seccomp filter"
+    expect 1 "$reposbx" session exec "$session" -- touch /etc/new
+    expect 0 "$reposbx" session exec "$session" -- wc -l README.md
+    note "   Its exit code is reposbx's own:"
+    expect 7 "$reposbx" session exec "$session" -- sh -c 'exit 7'
+
+    step "A command that does not end: stopped, with everything it started"
+    started=$(now_ms)
+    expect 124 "$reposbx" session exec "$session" --timeout 1 -- sh -c \
+        'echo working; sleep 1000 & setsid sleep 1000'
+    took=$(($(now_ms) - started))
+    grep -q working "$shown_output" || die "what it had written was lost"
+    note "   It was allowed 1 s; the whole call took $took ms. 124 says that the time was up."
+}
+
+change_files() {
+    step "Changes: one file edited, one added, one deleted, one made executable"
+    expect 0 "$reposbx" session exec "$session" -- sh -c \
+        'echo "One more line." >> README.md; rm .editorconfig; chmod +x LICENSE'
+    printf 'Written from outside, without a command.\n' > "$work/note.txt"
+    note "   The new file comes from outside, on stdin:"
+    shown_input=$work/note.txt
+    expect 0 "$reposbx" session write "$session" notes/hello.txt --parents
+    shown_input=''
+    expect 0 "$reposbx" session read "$session" notes/hello.txt
+    cmp -s "$shown_output" "$work/note.txt" || die "what was read is not what was written"
+}
+
+prove_diff() {
+    step "What changed, as a Git patch"
+    expect 0 "$reposbx" session diff "$session" --stat
+    expect 0 "$reposbx" session diff "$session"
+    "$reposbx" session diff "$session" --json -o "$work/change.patch" > "$work/diff.json" ||
+        die "no patch"
+    cmp -s "$shown_output" "$work/change.patch" || die "two diffs of one state differ"
+    result_tree=$(string_of result_tree "$work/diff.json")
+    base_tree=$(string_of base_tree "$work/diff.json")
+    for change in 'new file mode 100644' 'deleted file mode 100644' 'new mode 100755' \
+        '+One more line.'; do
+        grep -qxF -- "$change" "$work/change.patch" || die "the patch lacks: $change"
+    done
+
+    step "The patch, applied by Git to a fresh checkout of the same revision"
+    plain_git clone -q "$project" "$work/fresh"
+    plain_git -C "$work/fresh" checkout -q --detach "$revision"
+    expect 0 plain_git -C "$work/fresh" apply --index "$work/change.patch"
+    expect 0 plain_git -C "$work/fresh" write-tree
+    tree=$(cat "$shown_output")
+    [ "$base_tree" = "$(plain_git -C "$work/repo" rev-parse "$revision^{tree}")" ] ||
+        die "the session's base_tree is $base_tree"
+    [ "$tree" = "$result_tree" ] || die "Git has $tree, the session's result_tree is $result_tree"
+    note "   The same tree that the session calls its result_tree: $result_tree"
+}
+
+take_artifacts() {
+    step "Files to keep: a ZIP with a hash for each member"
+    expect 0 "$reposbx" session artifacts "$session" -o "$work/files.zip" README.md notes
+    expect 0 "$reposbx" artifact verify "$work/files.zip"
+}
+
+end_session() {
+    step "The record: every step, each line chained to the one before"
+    expect 0 "$reposbx" audit verify "$session"
+    events=$("$reposbx" session log "$session" --json | tr '\n,' ' \n' | grep -c '"event"') || true
+    [ "$events" -gt 10 ] || die "the log has only $events records"
+
+    step "The end: containers and volumes removed, the audit folder kept"
+    closing=$session
+    expect 0 "$reposbx" session close "$session"
+    session=''
+    "$reposbx" audit verify "$closing" > /dev/null || die "the kept audit log does not verify"
+    expect 78 "$reposbx" session exec "$closing" -- true
+}
+
+one_session() {
+    project=$1 image=$2 policy=$3 work=$(cd "$4" && pwd -P)
+    session='' shown_output=$work/shown
+    take_repository
+    create_session
+    run_commands
+    change_files
+    prove_diff
+    take_artifacts
+    end_session
+}
