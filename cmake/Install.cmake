@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where: the library (shared and static), the public headers, the
-# command, the shipped policies, and the files by which pkg-config and find_package see them. The
-# guest is inside the library.
+# shipped policies, and the files by which pkg-config and find_package see them. The guest is inside
+# the library; cli/ installs the command with its manual pages and completions.
 include(CMakePackageConfigHelpers)
 
 # rsbx_rooms_below(OUT TARGET): every room that TARGET is linked from, directly or not.
@@ -70,8 +70,5 @@ if(TARGET reposbx_lib)
         ${CMAKE_BINARY_DIR}/reposbxConfigVersion.cmake DESTINATION ${package_dir})
 endif()
 
-if(TARGET reposbx)
-    install(TARGETS reposbx RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/policies/ DESTINATION ${CMAKE_INSTALL_DATADIR}/reposbx/policies
     FILES_MATCHING PATTERN "*.json" PATTERN "README.md")
