@@ -11,10 +11,13 @@
 #include "base/banned.h"
 
 /*
- * libcurl calls a transfer good that we do not: it ends in the middle of the head, or in the middle
- * of a body without a length, or more bytes came than were announced. The callbacks below keep what
- * is needed to see the first and the last; for the second the reader of the body must be strict.
+ * libcurl calls transfers good that we do not: one that ends in the middle of the head, before the
+ * last line end of a chunked body, with more bytes than were announced, with a length that is no
+ * number, or in the middle of a body without a length. The callbacks below keep what is needed to
+ * see all but the last; there the reader of the body must be strict.
  */
+#define MAX_LENGTH_DIGITS 18 /* of a Content-Length: no overflow in 64 bits */
+
 struct exchange {
     const struct rsbx_http_call *call;
     struct rsbx_buf body;
@@ -22,6 +25,9 @@ struct exchange {
     long status;
     bool head_done;
     bool body_claimed; /* the head announces a body */
+    bool chunked;
+    bool bad_length;
+    char tail[4];      /* the last bytes of the body as they came, before chunks are taken away */
     bool head_flood;
     bool body_flood;
     bool excess;
@@ -53,17 +59,33 @@ static long status_of(const char *line, size_t length)
     return status;
 }
 
-static bool claims_body(const char *line, size_t length)
+static void take_length(struct exchange *exchange, const char *value, size_t length)
 {
-    if (starts_with(line, length, "transfer-encoding:"))
-        return true;
-    if (!starts_with(line, length, "content-length:"))
-        return false;
-    for (size_t i = strlen("content-length:"); i < length; i++) {
-        if (line[i] >= '1' && line[i] <= '9')
-            return true;
+    size_t digits = 0;
+
+    while (length > 0 && (*value == ' ' || *value == '\t')) {
+        value++;
+        length--;
     }
-    return false;
+    while (length > 0 && strchr(" \t\r\n", value[length - 1]) != NULL)
+        length--;
+    for (; digits < length && value[digits] >= '0' && value[digits] <= '9'; digits++)
+        exchange->body_claimed = exchange->body_claimed || value[digits] != '0';
+    if (digits == 0 || digits != length || digits > MAX_LENGTH_DIGITS)
+        exchange->bad_length = true;
+}
+
+/* A field of a head; its body's length is all that matters here. */
+static void take_field(struct exchange *exchange, const char *line, size_t length)
+{
+    static const char sized[] = "content-length:";
+
+    if (starts_with(line, length, sized)) {
+        take_length(exchange, line + strlen(sized), length - strlen(sized));
+    } else if (starts_with(line, length, "transfer-encoding:")) {
+        exchange->body_claimed = true;
+        exchange->chunked = true;
+    }
 }
 
 /* Called with one whole line at a time. */
@@ -82,12 +104,13 @@ static size_t take_head(char *line, size_t size, size_t count, void *payload)
     if (starts_with(line, length, "HTTP/")) {
         exchange->status = status_of(line, length);
         exchange->body_claimed = false;
+        exchange->chunked = false;
     } else if (line[0] == '\r' || line[0] == '\n') {
         exchange->head_done = exchange->status >= 200; /* another head follows a 1xx */
-    } else if (claims_body(line, length)) {
-        exchange->body_claimed = true;
+    } else {
+        take_field(exchange, line, length);
     }
-    return length;
+    return exchange->bad_length ? 0 : length;
 }
 
 static size_t take_body(char *bytes, size_t size, size_t count, void *payload)
@@ -107,7 +130,8 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *payload)
     return length;
 }
 
-/* libcurl drops bytes beyond the announced end and only remarks on it. */
+/* libcurl drops bytes beyond the announced end and only remarks on it; and it shows a body as it
+ * came, chunks and all. */
 static int take_remark(CURL *easy, curl_infotype type, char *text, size_t length, void *payload)
 {
     struct exchange *exchange = payload;
@@ -115,6 +139,14 @@ static int take_remark(CURL *easy, curl_infotype type, char *text, size_t length
     (void)easy;
     if (type == CURLINFO_TEXT && starts_with(text, length, "Excess found"))
         exchange->excess = true;
+    for (size_t i = 0; type == CURLINFO_DATA_IN && i < sizeof exchange->tail; i++) {
+        size_t kept = sizeof exchange->tail - i; /* 4, 3, 2, 1: bytes from the end */
+
+        if (kept <= length)
+            exchange->tail[i] = text[length - kept];
+        else
+            exchange->tail[i] = exchange->tail[i + length];
+    }
     return 0;
 }
 
@@ -215,6 +247,9 @@ static int transfer_failed(const struct rsbx_engine *engine, const struct exchan
     if (exchange->head_flood)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "engine, %s %s: a head of more than %u bytes",
                          call->method, call->path, RSBX_MAX_HEADER_BYTES);
+    if (exchange->bad_length)
+        return rsbx_fail(err, REPOSBX_EPROTOCOL, "engine, %s %s: a length that is none",
+                         call->method, call->path);
     if (exchange->body_flood && call->limit_bytes != 0 && exchange->status == call->expected)
         return rsbx_fail(err, REPOSBX_ELIMIT, "engine, %s %s: an answer of more than %zu bytes",
                          call->method, call->path, call->limit_bytes);
@@ -229,7 +264,8 @@ static int transfer_failed(const struct rsbx_engine *engine, const struct exchan
         rsbx_hint(err, "the engine at %s hangs or is overloaded", engine->socket_path);
         return REPOSBX_EUNAVAILABLE;
     }
-    if (code == CURLE_OUT_OF_MEMORY)
+    /* The word of libcurl for one endless line of a head is "out of memory" too. */
+    if (code == CURLE_OUT_OF_MEMORY && exchange->head_done)
         return rsbx_fail_memory(err);
     if (code == CURLE_GOT_NOTHING) {
         (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "engine, %s %s: closed without an answer",
@@ -276,6 +312,9 @@ static int judge(const struct exchange *exchange, reposbx_error *err)
     if (!exchange->head_done)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "engine, %s %s: an answer without an end of its head",
                          call->method, call->path);
+    if (exchange->chunked && memcmp(exchange->tail, "\r\n\r\n", sizeof exchange->tail) != 0)
+        return rsbx_fail(err, REPOSBX_EPROTOCOL, "engine, %s %s: a cut answer", call->method,
+                         call->path);
     if (exchange->excess || (exchange->status == 204 && exchange->body_claimed))
         return rsbx_fail(err, REPOSBX_EPROTOCOL,
                          "engine, %s %s: bytes behind the end of the answer (status %ld)",
