@@ -4,7 +4,8 @@
 
 #include "cli.h"
 
-/* A bundle as a table: size, hash and name of every member, then the bundle itself (session_artifacts.c). */
+/* A bundle as a table: size, hash and name of every member, then the bundle itself
+ * (session_artifacts.c). */
 void rsbx_cli_print_bundle(const reposbx_artifact_bundle *bundle);
 
 #endif

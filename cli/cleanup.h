@@ -18,7 +18,8 @@
 #define RSBX_CLI_CLEANUP(name, type, release)                                                      \
     static inline __attribute__((unused)) void rsbx_cli_##name##_autop(type *place)                \
     {                                                                                              \
-        release(*place);                                                                           \
+        if (*place != NULL)                                                                        \
+            release(*place);                                                                       \
     }                                                                                              \
     struct rsbx_cli_##name##_cleanup_is_defined
 

@@ -100,7 +100,8 @@ static int sync_folder(const char *file)
 
 int rsbx_cli_write_new(const char *file, const void *bytes, size_t length, reposbx_error *err)
 {
-    RSBX_CLI_AUTO(fd) int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    RSBX_CLI_AUTO(fd) int fd = open(file, flags, 0644);
 
     if (fd < 0 && errno == EEXIST)
         return rsbx_cli_set(err, REPOSBX_EEXISTS, "%s exists", file);

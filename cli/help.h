@@ -19,7 +19,8 @@ struct rsbx_cli_exit_text {
 };
 extern const struct rsbx_cli_exit_text rsbx_cli_exit_texts[];
 
-/* A page in roff: "" is reposbx(1), "session-exec" is reposbx-session-exec(1). 0, or -1 for an unknown page. */
+/* A page in roff: "" is reposbx(1), "session-exec" is reposbx-session-exec(1). 0, or -1 for an
+ * unknown page. */
 int rsbx_cli_man(FILE *stream, const char *page);
 /* "bash" or "zsh"; 0, or -1 for an unknown shell. */
 int rsbx_cli_completion(FILE *stream, const char *shell);

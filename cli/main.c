@@ -25,7 +25,7 @@ static int usage_error(const struct rsbx_cli *cli, const struct rsbx_cli_command
     return rsbx_cli_fail(cli, err);
 }
 
-/* Whether --json stands among the words: an error that is met before it must be told as JSON too. */
+/* Whether --json stands among the words: an error met before it must be told as JSON too. */
 static int wants_json(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -185,8 +185,8 @@ static int dispatch(struct rsbx_cli *cli, int argc, char **argv)
     }
 }
 
-/* A descriptor 0, 1 or 2 that the caller closed would be given to the next file that is opened, and our
- * output would go into it. */
+/* A descriptor 0, 1 or 2 that the caller closed would be given to the next file that is opened, and
+ * our output would go into it. */
 static void fill_standard_descriptors(void)
 {
     int fd;

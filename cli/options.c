@@ -54,7 +54,7 @@ static size_t distance(const char *a, const char *b)
 void rsbx_cli_guess(struct rsbx_cli_guess *guess, const char *candidate)
 {
     size_t length = strlen(guess->word), far = distance(guess->word, candidate);
-    size_t bound = length < 5 ? 1 : 2;
+    size_t bound = length < 4 ? 1 : 2;
 
     /* What was cut short is meant too: "--rev" is --revision. */
     if (length >= 3 && strncmp(guess->word, candidate, length) == 0)

@@ -6,8 +6,8 @@
 
 /*
  * The option parser: --name VALUE, --name=VALUE, -n VALUE, -nVALUE, joined flags, "--". Options and
- * operands may be mixed. Errors are REPOSBX_EINVALID with a hint, and REPOSBX_EPOLICY for a number that
- * is one but is refused (zero, negative, nan, infinite, too large).
+ * operands may be mixed. Errors are REPOSBX_EINVALID with a hint, and REPOSBX_EPOLICY for a number
+ * that is one but is refused (zero, negative, nan, infinite, too large).
  */
 
 struct rsbx_cli_parsed {

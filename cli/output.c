@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int rsbx_cli_exit_code(int code)
 {
@@ -148,18 +150,28 @@ int rsbx_cli_print_json(const struct rsbx_cli *cli, const json_t *value)
     return RSBX_CLI_OK;
 }
 
+/* Whether the reader of stdout went away: a pipe says so even when nothing is left to write. */
+static int reader_is_gone(void)
+{
+    struct pollfd out = { STDOUT_FILENO, POLLOUT, 0 };
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 int rsbx_cli_finish(const struct rsbx_cli *cli, int code)
 {
+    static int told;
     int failed = ferror(stdout);
 
     errno = 0;
     if (fflush(stdout) == 0 && !failed)
         return code;
-    if (errno == EPIPE)
+    if (errno == EPIPE || reader_is_gone())
         return RSBX_CLI_PIPE_CLOSED;
-    if (!cli->quiet)
+    if (!cli->quiet && !told)
         (void)fprintf(stderr, "reposbx: cannot write to stdout: %s\n",
-                      errno == 0 ? "write failed" : strerror(errno));
+                      errno == 0 ? "a write failed" : strerror(errno));
+    told = 1;
     return rsbx_cli_exit_code(REPOSBX_EIO);
 }
 

@@ -53,8 +53,8 @@ void *rsbx_cli_need(void *memory);
 size_t rsbx_cli_utf8(uint32_t *code, const char *bytes, size_t length);
 /* A printable copy (free()): controls, bad bytes and invisible direction marks are escaped. */
 char *rsbx_cli_printable(const char *bytes, size_t length);
-/* A path as Git prints it (free()): as it is, or in double quotes with C escapes where a byte needs it.
- * `ascii`: everything that is not ASCII needs it; else only what is not printable UTF-8. */
+/* A path as Git prints it (free()): as it is, or in double quotes with C escapes where a byte needs
+ * it. `ascii`: everything that is not ASCII needs it; else only what is not printable UTF-8. */
 char *rsbx_cli_quoted(const char *path, int ascii);
 /* A JSON string; bytes that are not UTF-8 become U+FFFD. Never NULL. */
 json_t *rsbx_cli_json_bytes(const char *bytes, size_t length);

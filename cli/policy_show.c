@@ -42,8 +42,8 @@ const struct rsbx_cli_command rsbx_cli_policy_show = {
     .operands = "NAME|FILE",
     .min_operands = 1,
     .max_operands = 1,
-    .text = "Prints a shipped policy (issue-bot, ci-validator, code-run, trusted-dev) or a document "
-            "of your own as it takes effect. With --json: on one line.",
+    .text = "Prints a shipped policy (issue-bot, ci-validator, code-run, trusted-dev) or a "
+            "document of your own as it takes effect. With --json: on one line.",
     .example = "reposbx policy show issue-bot",
     .run = run,
 };

@@ -162,8 +162,8 @@ const struct rsbx_cli_command rsbx_cli_session_diff = {
     .operands = "ID",
     .min_operands = 1,
     .max_operands = 1,
-    .text = "Prints a patch that was applied to the base tree once more and gave exactly the result "
-            "tree. Entries that a patch cannot carry are left out and named on stderr with the "
+    .text = "Prints a patch that was applied to the base tree once more and gave exactly the "
+            "result tree. Entries that a patch cannot carry are left out and named on stderr with the "
             "reason.",
     .exits = "With --exit-code: 1 when there are changes, 0 when there are none.",
     .example = "reposbx session diff ID -o fix.patch",

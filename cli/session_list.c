@@ -60,8 +60,8 @@ const struct rsbx_cli_command rsbx_cli_session_list = {
     .name = "list",
     .summary = "the sessions of the state folder",
     .operands = "",
-    .text = "Lists every session of the state folder, newest first, closed ones too while their log "
-            "is kept. With --json: an array of metadata documents.",
+    .text = "Lists every session of the state folder, newest first, closed ones too while their "
+            "log is kept. With --json: an array of metadata documents.",
     .example = "reposbx session list --json",
     .run = run,
 };

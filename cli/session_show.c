@@ -26,8 +26,8 @@ static void row(struct rsbx_cli_table *table, const char *prefix, const char *ke
     }
 }
 
-/* Scalars in the document's own order; members of inner objects as "capabilities.isolation". The policy is
- * long and has a document of its own: only its name is shown. */
+/* Scalars in the document's own order; members of inner objects as "capabilities.isolation". The
+ * policy is long and has a document of its own: only its name is shown. */
 static void print_table(json_t *document)
 {
     struct rsbx_cli_table table = { 2, 0, NULL, 0, 0 };
