@@ -55,6 +55,19 @@ int rsbx_open_root(const char *folder)
     return fd < 0 ? -errno : fd;
 }
 
+/* What a refused open of a folder means: the kernel says "not a folder" of a symlink as well. */
+static int refusal(int folder_fd, const char *name)
+{
+    struct stat status;
+    int error = errno;
+
+    if (error == ENOTDIR && fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISLNK(status.st_mode)) {
+        return -ELOOP;
+    }
+    return -error;
+}
+
 /* The same by single steps, for kernels and filters without openat2. A symlink that is not last is
  * refused by O_DIRECTORY with O_NOFOLLOW, and ".." never gets here. */
 static int open_stepwise(int root_fd, const char *path, int flags)
@@ -74,7 +87,7 @@ static int open_stepwise(int root_fd, const char *path, int flags)
             name[length] = '\0';
             next = openat(folder, name,
                           O_NOFOLLOW | O_CLOEXEC | (last ? flags : O_PATH | O_DIRECTORY), 0);
-            next = next < 0 ? -errno : next;
+            next = next < 0 ? refusal(folder, name) : next;
         }
         if (folder != root_fd) {
             close(folder);
@@ -91,7 +104,7 @@ int rsbx_open_beneath(int root_fd, const char *path, int flags)
 {
     static bool no_openat2;
     struct open_how_v0 how = {
-        .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC | O_NOFOLLOW),
+        .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
         .resolve = RESOLVE_BENEATH_FLAG | RESOLVE_NO_SYMLINKS_FLAG | RESOLVE_NO_MAGICLINKS_FLAG};
     int fd;
 
@@ -152,7 +165,7 @@ int rsbx_folder_cache_get(struct rsbx_folder_cache *cache, const char *path, siz
         if (next < 0 && errno == ENOENT && mkdirat(folder, name, 0755) == 0) {
             next = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         }
-        next = next < 0 ? -errno : next;
+        next = next < 0 ? refusal(folder, name) : next;
         name[part] = slash;
         if (folder != cache->root_fd) {
             close(folder);
