@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RSBX_PROVIDER_DOCKER_SPEC_H
+#define RSBX_PROVIDER_DOCKER_SPEC_H
+
+#include "codec/json.h"
+#include "provider/provider.h"
+
+#define RSBX_LABEL_SESSION "reposbx.session"
+
+/* The body of POST /containers/create for a slot: pure, so that a test can read every flag. */
+int rsbx_docker_slot_body(json_t **out, const struct rsbx_slot_spec *spec, reposbx_error *err);
+
+/* {"reposbx.session": session_id} */
+int rsbx_docker_labels(json_t **out, const char *session_id, reposbx_error *err);
+
+#endif

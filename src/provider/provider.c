@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/provider.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+/* Every provider, by the start of its address. */
+static const struct {
+    const char *scheme;
+    const struct rsbx_provider_ops *ops;
+} providers[] = {
+    { "unix:///", &rsbx_docker_provider },
+};
+
+int rsbx_provider_open(struct rsbx_provider **out, const char *address,
+                       struct rsbx_deadline deadline, reposbx_error *err)
+{
+    for (size_t i = 0; i < sizeof providers / sizeof providers[0]; i++) {
+        if (strncmp(address, providers[i].scheme, strlen(providers[i].scheme)) == 0)
+            return providers[i].ops->open(out, address, deadline, err);
+    }
+    (void)rsbx_fail(err, REPOSBX_EINVALID, "engine address %s is not unix:///absolute/path", address);
+    rsbx_hint(err, "give the engine's socket with --engine unix:///run/user/UID/docker.sock");
+    return REPOSBX_EINVALID;
+}
+
+void rsbx_provider_free(struct rsbx_provider *provider)
+{
+    if (provider != NULL)
+        provider->ops->free(provider);
+}
+
+void rsbx_link_free(struct rsbx_link *link)
+{
+    if (link != NULL)
+        link->ops->free(link);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RSBX_PROVIDER_PROVIDER_H
+#define RSBX_PROVIDER_PROVIDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "policy/policy.h"
+
+/*
+ * What a session needs of whatever runs its containers, in no engine's words: stores (volumes) that
+ * keep files, and slots (containers) in which the guest waits for one request. One constant table of
+ * operations for each provider; provider.c lists the providers.
+ *
+ * Every object carries the id of its session. An object of the same name that does not is never used and never
+ * removed: REPOSBX_EPOLICY.
+ *
+ * A provider object serves one thread at a time.
+ */
+
+struct rsbx_mount {
+    const char *store;  /* name */
+    const char *at;     /* absolute path inside */
+    bool writable;
+};
+
+struct rsbx_seed_file {
+    const char *path;   /* inside the container, without the leading '/'; a folder ends with '/' */
+    uint32_t mode, uid, gid;
+    const void *bytes;
+    size_t length;
+};
+
+struct rsbx_slot_spec {
+    const char *name;
+    const char *session_id;
+    const char *image_id;
+    const struct rsbx_mount *mounts;
+    size_t mount_count;
+    uint32_t uid, gid;
+    bool read_everything;         /* the one capability to read and search whatever the modes say */
+    bool network;                 /* full egress; false: no interface but lo */
+    bool read_only_root;
+    double cpus;
+    uint64_t memory_bytes, pids, tmpfs_bytes, run_bytes;
+    uint64_t nofile;
+    const char *seccomp_profile;  /* JSON text; NULL: the engine's own */
+    const char *runtime;          /* NULL: the engine's own */
+};
+
+enum rsbx_object_kind { RSBX_OBJECT_SLOT, RSBX_OBJECT_STORE };
+
+struct rsbx_slot_state {
+    bool exists, running;
+    int exit_code;
+    bool oom_killed;              /* the kernel killed a process of it for memory */
+};
+
+/* The byte stream to the guest of one slot. */
+struct rsbx_link;
+typedef struct rsbx_link *rsbx_link_ptr;
+typedef int (*rsbx_link_piece)(void *payload, int channel, const void *bytes, size_t length,
+                               reposbx_error *err);
+struct rsbx_link_ops {
+    int (*fd)(const struct rsbx_link *link); /* for poll() */
+    int (*send)(size_t *sent, struct rsbx_link *link, const void *bytes, size_t length,
+                reposbx_error *err);
+    int (*shutdown_send)(struct rsbx_link *link, reposbx_error *err);
+    int (*receive)(bool *ended, struct rsbx_link *link, rsbx_link_piece piece, void *payload,
+                   reposbx_error *err);
+    void (*free)(struct rsbx_link *link);
+};
+struct rsbx_link {
+    const struct rsbx_link_ops *ops;
+};
+void rsbx_link_free(struct rsbx_link *link);
+RSBX_CLEANUP(rsbx_link, rsbx_link_ptr, rsbx_link_free);
+
+struct rsbx_provider;
+typedef struct rsbx_provider *rsbx_provider_ptr;
+
+struct rsbx_provider_ops {
+    const char *name;
+    /* `address` says where it is; contacts it. */
+    int (*open)(struct rsbx_provider **out, const char *address, struct rsbx_deadline deadline,
+                reposbx_error *err);
+    void (*free)(struct rsbx_provider *provider);
+
+    int (*host)(struct rsbx_host_facts *out, struct rsbx_provider *provider,
+                struct rsbx_deadline deadline, reposbx_error *err);
+    /* Not there: REPOSBX_EUNAVAILABLE; never fetched. */
+    int (*image)(struct rsbx_image_facts *out, struct rsbx_provider *provider,
+                 const char *reference, struct rsbx_deadline deadline, reposbx_error *err);
+    /* Makes an empty store that belongs to the session. */
+    int (*make_store)(struct rsbx_provider *provider, const char *name, const char *session_id,
+                      struct rsbx_deadline deadline, reposbx_error *err);
+    /* Makes the slot without running anything, puts the files into it (so into its mounted stores),
+     * reads regular files back and compares, and removes it again. */
+    int (*seed)(struct rsbx_provider *provider, const struct rsbx_slot_spec *spec,
+                const struct rsbx_seed_file *files, size_t count, struct rsbx_deadline deadline,
+                reposbx_error *err);
+    /* Makes and starts: the guest waits for its greeting. A limit that the provider says it will ignore is
+     * REPOSBX_EPOLICY. */
+    int (*launch)(struct rsbx_provider *provider, const struct rsbx_slot_spec *spec,
+                  struct rsbx_deadline deadline, reposbx_error *err);
+    int (*connect)(struct rsbx_link **out, struct rsbx_provider *provider, const char *slot,
+                   struct rsbx_deadline deadline, reposbx_error *err);
+    /* Kills and removes; returns 0 only when the object is verified to be gone (also when it never was). */
+    int (*destroy)(struct rsbx_provider *provider, enum rsbx_object_kind kind, const char *name,
+                   const char *session_id, struct rsbx_deadline deadline, reposbx_error *err);
+    int (*inspect)(struct rsbx_slot_state *out, struct rsbx_provider *provider, const char *slot,
+                   const char *session_id, struct rsbx_deadline deadline, reposbx_error *err);
+};
+
+struct rsbx_provider {
+    const struct rsbx_provider_ops *ops;
+};
+
+/* Opens the provider for an address: unix:///path is Docker's. REPOSBX_EINVALID for anything else. */
+int rsbx_provider_open(struct rsbx_provider **out, const char *address,
+                       struct rsbx_deadline deadline, reposbx_error *err);
+void rsbx_provider_free(struct rsbx_provider *provider);
+RSBX_CLEANUP(rsbx_provider, rsbx_provider_ptr, rsbx_provider_free);
+
+extern const struct rsbx_provider_ops rsbx_docker_provider;
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "session/internal.h"
+
+#include "base/banned.h"
+
+/* One request under way. */
+struct asking {
+    const struct rsbx_ask *ask;
+    struct rsbx_trailer *trailer;
+    reposbx_error failure; /* what the guest's FAIL means; code 0: none */
+};
+
+/* The guest's errno values, as our own errors. */
+static int guest_code(uint32_t error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        return REPOSBX_ENOTFOUND;
+    case EFBIG:
+    case EOVERFLOW:
+        return REPOSBX_ELIMIT;
+    case ELOOP:
+    case EISDIR:
+    case EINVAL:
+    case EMLINK:
+    case EXDEV:
+    case EPERM:
+    case EACCES:
+        return REPOSBX_EPOLICY;
+    case EEXIST:
+        return REPOSBX_EEXISTS;
+    default:
+        return REPOSBX_EIO;
+    }
+}
+
+static int on_fail(struct asking *asking, const struct rsbx_wire_message *message,
+                   reposbx_error *err)
+{
+    struct rsbx_fail fail;
+    char text[512];
+    size_t length;
+
+    if (!rsbx_wire_get_fail(&fail, message->bytes, message->length))
+        return rsbx_fail(err, REPOSBX_EPROTOCOL, "the guest's failure does not parse");
+    length = fail.text_length < sizeof text - 1 ? fail.text_length : sizeof text - 1;
+    memcpy(text, fail.text, length);
+    text[length] = '\0';
+    (void)rsbx_fail(&asking->failure, guest_code(fail.error), "%s", text);
+    return 0;
+}
+
+static int on_message(void *payload, const struct rsbx_wire_message *message, reposbx_error *err)
+{
+    struct asking *asking = payload;
+    const struct rsbx_ask *ask = asking->ask;
+    struct rsbx_entry entry;
+
+    switch (message->type) {
+    case RSBX_WIRE_ENTRY:
+        if (ask->entry == NULL || !rsbx_wire_get_entry(&entry, message->bytes, message->length))
+            break;
+        return ask->entry(ask->payload, &entry, err);
+    case RSBX_WIRE_DATA:
+        if (ask->data == NULL || message->length == 0)
+            break;
+        return ask->data(ask->payload, message->bytes, message->length, err);
+    case RSBX_WIRE_END:
+        if (ask->data == NULL || message->length != 0)
+            break;
+        return ask->data(ask->payload, NULL, 0, err);
+    case RSBX_WIRE_FAIL:
+        return on_fail(asking, message, err);
+    case RSBX_WIRE_TRAILER:
+        if (!rsbx_wire_get_trailer(asking->trailer, message->bytes, message->length) ||
+            asking->trailer->op != ask->request.op)
+            break;
+        return 1;
+    default:
+        break;
+    }
+    return rsbx_fail(err, REPOSBX_EPROTOCOL, "the guest sent an unexpected message of type %u",
+                     message->type);
+}
+
+static int on_refill(void *payload, struct rsbx_talk *talk, reposbx_error *err)
+{
+    struct asking *asking = payload;
+
+    if (asking->failure.code != 0)
+        return 1; /* the guest has given up: nothing more is wanted */
+    return asking->ask->refill(asking->ask->payload, talk, err);
+}
+
+static int put_all(struct rsbx_talk *talk, const struct rsbx_ask *ask, reposbx_error *err)
+{
+    int rc = rsbx_talk_put_request(talk, &ask->request, err);
+
+    for (size_t i = 0; rc == 0 && i < ask->path_count; i++)
+        rc = rsbx_talk_put_text(talk, RSBX_TEXT_PATH, ask->paths[i], strlen(ask->paths[i]), err);
+    for (size_t i = 0; rc == 0 && i < ask->exclude_count; i++)
+        rc = rsbx_talk_put_text(talk, RSBX_TEXT_EXCLUDE, ask->excludes[i],
+                                strlen(ask->excludes[i]), err);
+    if (rc == 0 && ask->selection != NULL)
+        rc = rsbx_talk_put_text(talk, RSBX_TEXT_SELECTION, ask->selection, strlen(ask->selection),
+                                err);
+    if (rc == 0)
+        rc = rsbx_talk_put(talk, RSBX_WIRE_GO, NULL, 0, err);
+    if (rc == 0 && ask->send_content) {
+        rc = rsbx_talk_put_data(talk, ask->content, ask->content_length, err);
+        if (rc == 0)
+            rc = rsbx_talk_put(talk, RSBX_WIRE_END, NULL, 0, err);
+    }
+    return rc;
+}
+
+int rsbx_session_ask(struct rsbx_trailer *trailer, struct rsbx_session *session,
+                     const struct rsbx_ask *ask, reposbx_error *err)
+{
+    struct rsbx_slot slot;
+    struct rsbx_trailer answer = { 0 };
+    struct asking asking = { .ask = ask, .trailer = &answer, .failure = REPOSBX_ERROR_INIT };
+    struct rsbx_talk_handler handler = { .message = on_message,
+                                         .refill = ask->refill != NULL ? on_refill : NULL,
+                                         .payload = &asking };
+    int dropped;
+    int rc = rsbx_slot_take(&slot, session, &ask->want, err);
+
+    if (rc != 0)
+        return rc;
+    rc = put_all(slot.talk, ask, err);
+    if (rc == 0)
+        rc = rsbx_talk_run(slot.talk, &handler, rsbx_deadline_in_ms(ask->deadline_ms), -1, err);
+    if (asking.failure.code != 0) {
+        /* The guest's own words say more than what followed from them. */
+        if (err != NULL)
+            *err = asking.failure;
+        rc = asking.failure.code;
+    } else if (rc == 0 && (answer.flags & RSBX_TRAILER_FAILED) != 0) {
+        rc = rsbx_fail(err, REPOSBX_EPROTOCOL, "the guest failed without a reason");
+    }
+    dropped = rsbx_slot_drop(&slot, session, rc == 0 ? err : NULL);
+    if (rc != 0)
+        return rc;
+    if (dropped != 0)
+        return dropped;
+    if (trailer != NULL)
+        *trailer = answer;
+    return REPOSBX_OK;
+}

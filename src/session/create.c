@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making a session. First everything is asked and checked (request, repository, host, image): up to there nothing
+ * exists anywhere. Then the folder with its lock, and from then on every object is journaled before it is
+ * made; a failure clears what the journal names and forgets the folder.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "guest/embedded.h"
+#include "session/internal.h"
+#include "session/snapshot.h"
+
+#include "base/banned.h"
+
+#define MAX_EXCLUDES 1024U
+/* Docker's own profile is about 13 KiB. */
+#define MAX_SECCOMP_BYTES (1024U * 1024U)
+
+/* A creation under way. */
+struct creation {
+    const reposbx_spec *spec;
+    reposbx_policy *policy; /* a private copy */
+    char **excludes;        /* normal form, sorted, none below another */
+    size_t exclude_count;
+    struct rsbx_source *source;
+    struct rsbx_provider *provider;
+    struct rsbx_host_facts host;
+    struct rsbx_image_facts image;
+    const char *platform;
+    char *seccomp_profile;
+};
+
+static void creation_dispose(struct creation *creation)
+{
+    rsbx_source_free(creation->source);
+    rsbx_provider_free(creation->provider);
+    rsbx_image_facts_dispose(&creation->image);
+    reposbx_policy_free(creation->policy);
+    for (size_t i = 0; i < creation->exclude_count; i++)
+        free(creation->excludes[i]);
+    free(creation->excludes);
+    free(creation->seccomp_profile);
+}
+
+static void creation_autop(struct creation *creation)
+{
+    creation_dispose(creation);
+}
+
+/* A copy of the caller's policy (or the default), through its document. */
+static int own_policy(struct creation *creation, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_text) char *text = NULL;
+    int rc;
+
+    if (creation->spec->policy == NULL)
+        return reposbx_policy_default(&creation->policy, err);
+    rc = reposbx_policy_json(&text, creation->spec->policy, 0, err);
+    if (rc == 0)
+        rc = reposbx_policy_parse(&creation->policy, text, strlen(text), err);
+    return rc;
+}
+
+static int compare_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int check_excludes(struct creation *creation, reposbx_error *err)
+{
+    size_t count = creation->spec->exclude_count;
+    size_t kept = 0;
+
+    if (count > MAX_EXCLUDES)
+        return rsbx_fail(err, REPOSBX_EPOLICY, "exclude_subtrees: more than %u", MAX_EXCLUDES);
+    creation->excludes = calloc(count + 1, sizeof *creation->excludes);
+    if (creation->excludes == NULL)
+        return rsbx_fail_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        char normal[RSBX_MAX_PATH_BYTES + 1];
+        int rc = rsbx_path_request(normal, creation->spec->exclude_subtrees[i], false,
+                                   "exclude_subtrees", err);
+
+        if (rc != 0)
+            return rc;
+        creation->excludes[i] = strdup(normal);
+        if (creation->excludes[i] == NULL)
+            return rsbx_fail_memory(err);
+        creation->exclude_count = i + 1;
+    }
+    if (count > 0)
+        qsort(creation->excludes, count, sizeof *creation->excludes, compare_text);
+    for (size_t i = 0; i < count; i++) {
+        bool covered = false;
+
+        for (size_t j = 0; j < kept && !covered; j++)
+            covered = rsbx_path_below(creation->excludes[i], strlen(creation->excludes[i]),
+                                      creation->excludes[j]);
+        if (covered)
+            free(creation->excludes[i]);
+        else
+            creation->excludes[kept++] = creation->excludes[i];
+    }
+    creation->exclude_count = kept;
+    return REPOSBX_OK;
+}
+
+static int check_workspace_mode(const struct creation *creation, reposbx_error *err)
+{
+    const char *mode = creation->spec->workspace;
+    bool overlay = creation->policy->workspace_mode == RSBX_WORKSPACE_OVERLAY;
+
+    if (mode != NULL && strcmp(mode, "auto") != 0 && strcmp(mode, "copy") != 0 &&
+        strcmp(mode, "overlay") != 0)
+        return rsbx_fail(err, REPOSBX_EINVALID,
+                         "workspace: \"%s\" is not one of auto, overlay, copy", mode);
+    if (mode != NULL)
+        overlay = strcmp(mode, "overlay") == 0;
+    if (overlay) {
+        (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "workspace: overlay is not available");
+        rsbx_hint(err, "use auto or copy");
+        return REPOSBX_EUNAVAILABLE;
+    }
+    if (creation->policy->require_disk_quota)
+        return rsbx_fail(err, REPOSBX_EPOLICY,
+                         "workspace.require_disk_quota: this engine's volumes have no disk quota");
+    return REPOSBX_OK;
+}
+
+/* The state folder must not lie inside the repository: commands' outputs would become source. */
+static int check_apart(const struct rsbx_state *state, const char *repo, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_text) char *real = realpath(repo, NULL);
+
+    if (real == NULL)
+        return rsbx_fail_errno(err, errno == ENOENT || errno == ENOTDIR ? REPOSBX_ENOTFOUND : REPOSBX_EPOLICY,
+                               "repo: cannot reach %s", repo);
+    if (strcmp(real, "/") != 0 && rsbx_path_below(state->dir, strlen(state->dir), real)) {
+        (void)rsbx_fail(err, REPOSBX_EPOLICY, "the state folder %s lies inside the repository",
+                        state->dir);
+        rsbx_hint(err, "give a folder outside of it with --state-dir");
+        return REPOSBX_EPOLICY;
+    }
+    return REPOSBX_OK;
+}
+
+static int check_request(struct creation *creation, const struct rsbx_state *state,
+                         reposbx_error *err)
+{
+    const reposbx_spec *spec = creation->spec;
+    int rc = own_policy(creation, err);
+
+    if (rc == 0 && spec->repo == NULL)
+        rc = rsbx_fail(err, REPOSBX_EINVALID, "repo: missing");
+    if (rc == 0 && spec->image == NULL)
+        rc = rsbx_fail(err, REPOSBX_EINVALID, "image: missing");
+    if (rc == 0 && spec->revision != NULL)
+        rc = rsbx_check_revision(spec->revision, err);
+    if (rc == 0 && spec->revision == NULL && creation->policy->require_source_revision) {
+        rc = rsbx_fail(err, REPOSBX_EPOLICY, "revision: the policy demands an exact revision");
+        rsbx_hint(err, "give --revision, or a policy with require_source_revision false");
+    }
+    if (rc == 0 && spec->task_id != NULL)
+        rc = rsbx_check_task_id(spec->task_id, err);
+    if (rc == 0 && spec->platform != NULL)
+        rc = rsbx_check_platform(spec->platform, err);
+    if (rc == 0)
+        rc = rsbx_check_image_reference(creation->policy, spec->image, err);
+    if (rc == 0)
+        rc = check_excludes(creation, err);
+    if (rc == 0)
+        rc = check_workspace_mode(creation, err);
+    if (rc == 0)
+        rc = check_apart(state, spec->repo, err);
+    return rc;
+}
+
+static int open_source(struct creation *creation, reposbx_error *err)
+{
+    const reposbx_policy *policy = creation->policy;
+    struct rsbx_source_options options = {
+        .repo = creation->spec->repo,
+        .revision = creation->spec->revision,
+        .symlinks = policy->keep_symlinks ? RSBX_SYMLINKS_KEEP : RSBX_SYMLINKS_REFUSE,
+        .submodules = policy->empty_submodules ? RSBX_SUBMODULES_EMPTY : RSBX_SUBMODULES_REFUSE,
+        .attributes = policy->raw_attributes ? RSBX_ATTRIBUTES_RAW : RSBX_ATTRIBUTES_REFUSE,
+        .owner = policy->any_owner ? RSBX_OWNER_ANY : RSBX_OWNER_CALLER,
+        .max_files = policy->max_files,
+        .max_bytes = policy->max_bytes,
+        .max_depth = policy->max_depth,
+        .excludes = (const char *const *)creation->excludes,
+        .exclude_count = creation->exclude_count,
+    };
+
+    if (creation->spec->progress != NULL) {
+        reposbx_progress progress = { .step = "check" };
+
+        creation->spec->progress(creation->spec->progress_payload, &progress);
+    }
+    return rsbx_source_open(&creation->source, &options, err);
+}
+
+static int load_seccomp(struct creation *creation, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(MAX_SECCOMP_BYTES);
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr profile = NULL;
+    int rc;
+
+    if (creation->policy->seccomp_profile == NULL)
+        return REPOSBX_OK;
+    rc = rsbx_read_file_at(&text, AT_FDCWD, creation->policy->seccomp_profile, err);
+    if (rc == 0)
+        rc = rsbx_json_parse(&profile, text.data != NULL ? text.data : "", text.length,
+                             "seccomp_profile", err);
+    if (rc == 0)
+        rc = rsbx_json_text(&creation->seccomp_profile, profile, err);
+    return rc;
+}
+
+static int check_engine(struct creation *creation, const struct rsbx_state *state,
+                        reposbx_error *err)
+{
+    struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
+    int rc = rsbx_provider_open(&creation->provider, state->engine, deadline, err);
+
+    if (rc == 0)
+        rc = creation->provider->ops->host(&creation->host, creation->provider, deadline, err);
+    if (rc == 0)
+        rc = rsbx_check_host(creation->policy, &creation->host, err);
+    if (rc == 0)
+        rc = creation->provider->ops->image(&creation->image, creation->provider,
+                                            creation->spec->image, deadline, err);
+    if (rc != 0)
+        return rc;
+    creation->platform =
+        creation->spec->platform != NULL ? creation->spec->platform : creation->host.platform;
+    return rsbx_check_image(creation->policy, creation->spec->image, creation->platform,
+                            &creation->image, err);
+}
+
+static json_t *capabilities_value(const struct creation *creation)
+{
+    return json_pack("{s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "provider",
+                     creation->host.provider, "isolation", "container", "non_root_user", 1,
+                     "network_isolation", creation->policy->network == RSBX_NETWORK_NONE,
+                     "read_only_rootfs", creation->policy->read_only_rootfs, "resource_limits", 1,
+                     "process_tree_cleanup", 1, "disk_quota", 0, "rootless_runtime",
+                     creation->host.rootless);
+}
+
+static json_t *optional_text(const char *text)
+{
+    return text != NULL && text[0] != '\0' ? json_string(text) : json_null();
+}
+
+static int make_metadata(struct rsbx_session *session, const struct creation *creation,
+                         reposbx_error *err)
+{
+    const struct rsbx_source_facts *facts = rsbx_source_facts(creation->source);
+    json_t *policy = NULL;
+    char created[RSBX_TIME_BYTES];
+    int rc = rsbx_policy_value(&policy, creation->policy, err);
+
+    if (rc != 0)
+        return rc;
+    rsbx_time_text(created, rsbx_wall_ns());
+    session->metadata = json_pack(
+        "{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:n, s:I, s:I, s:s, s:s, s:s, s:b, s:o, "
+        "s:o, s:s, s:s}",
+        "sandbox_id", session->id, "task_id", optional_text(creation->spec->task_id), "provider",
+        creation->host.provider, "isolation", "container", "image", creation->spec->image,
+        "image_id", creation->image.id, "platform", creation->platform, "source_revision",
+        optional_text(facts->commit), "source_tree", optional_text(facts->tree),
+        "source_fingerprint", "source_file_count", (json_int_t)0, "source_bytes", (json_int_t)0,
+        "workspace", "copy", "workspace_reason",
+        "files are copied: overlay workspaces are not available", "network",
+        creation->policy->network == RSBX_NETWORK_NONE ? "none" : "bridge", "rootless_runtime",
+        creation->host.rootless, "policy", policy, "capabilities", capabilities_value(creation),
+        "created_at", created, "state", "creating");
+    return session->metadata != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
+}
+
+static int make_spec(struct rsbx_session *session, const struct creation *creation,
+                     reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr excludes = json_array();
+    char boot[RSBX_BOOT_ID_BYTES];
+    int rc = rsbx_boot_id(boot, err);
+
+    if (rc != 0)
+        return rc;
+    for (size_t i = 0; i < creation->exclude_count; i++) {
+        if (json_array_append_new(excludes, rsbx_json_bytes(creation->excludes[i],
+                                                            strlen(creation->excludes[i]))) != 0)
+            return rsbx_fail_memory(err);
+    }
+    session->spec =
+        json_pack("{s:i, s:s, s:s, s:I, s:I, s:O}", "version", 1, "engine", session->engine,
+                  "boot_id", boot, "monotonic_ns", (json_int_t)rsbx_now_ns(), "wall_ns",
+                  (json_int_t)rsbx_wall_ns(), "excludes", excludes);
+    if (session->spec == NULL)
+        return rsbx_fail_memory(err);
+    return rsbx_session_save(session, "spec.json", session->spec, err);
+}
+
+/* The folder with everything in it that a later close or reap needs. */
+static int make_folder(struct rsbx_session **out, struct rsbx_state *state,
+                       struct creation *creation, reposbx_error *err)
+{
+    uint8_t salt[16];
+    char id[REPOSBX_SESSION_ID_BYTES] = "sbx-";
+    struct rsbx_session *session = NULL;
+    int rc = rsbx_random(salt, sizeof salt, err);
+
+    if (rc != 0)
+        return rc;
+    rsbx_hex(id + 4, salt, sizeof salt);
+    rc = rsbx_session_folder(&session, state, id, true, err);
+    if (rc != 0)
+        return rc;
+    *out = session; /* from here on the caller clears up */
+    rc = rsbx_session_take_lock(session, err);
+    if (rc == 0 && mkdirat(session->dir_fd, "audit", 0700) != 0)
+        rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot make the audit folder");
+    if (rc == 0)
+        rc = make_metadata(session, creation, err);
+    if (rc == 0)
+        rc = make_spec(session, creation, err);
+    if (rc == 0)
+        rc = rsbx_session_save(session, "metadata.json", session->metadata, err);
+    if (rc == 0 && creation->seccomp_profile != NULL)
+        rc = rsbx_replace_file_at(session->dir_fd, "seccomp.json", creation->seccomp_profile,
+                                  strlen(creation->seccomp_profile), err);
+    if (rc == 0)
+        rc = rsbx_sync_fd(state->sessions_fd, "the state folder", err);
+    session->policy = creation->policy;
+    creation->policy = NULL;
+    session->provider = creation->provider;
+    creation->provider = NULL;
+    session->seccomp_profile = creation->seccomp_profile;
+    creation->seccomp_profile = NULL;
+    RSBX_FAULT("create.folder");
+    return rc;
+}
+
+static int make_stores(struct rsbx_session *session, reposbx_error *err)
+{
+    static const char *const roles[] = { "guest", "baseline", "workspace" };
+    const struct rsbx_seed_file seeds[] = {
+        { .path = &RSBX_GUEST_PATH[1], .mode = 0555, .bytes = rsbx_guest_binary,
+          .length = rsbx_guest_binary_size },
+        { .path = &RSBX_BASELINE_FOLDER "/"[1], .mode = 0755, .uid = RSBX_GUEST_UID,
+          .gid = RSBX_GUEST_GID },
+        { .path = &RSBX_WORKSPACE_FOLDER "/"[1], .mode = 0755, .uid = RSBX_GUEST_UID,
+          .gid = RSBX_GUEST_GID },
+    };
+
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        char name[RSBX_NAME_BYTES];
+        int rc;
+
+        rsbx_store_name(name, session->id, roles[i]);
+        rc = rsbx_journal_make(session, RSBX_OBJECT_STORE, name, false, err);
+        if (rc == 0)
+            rc = session->provider->ops->make_store(session->provider, name, session->id,
+                                                    rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
+        if (rc != 0)
+            return rc;
+        RSBX_FAULT("create.store");
+    }
+    return rsbx_session_seed(session, seeds, sizeof seeds / sizeof seeds[0], err);
+}
+
+static int settle_metadata(struct rsbx_session *session, const struct rsbx_snapshot *snapshot,
+                           reposbx_error *err)
+{
+    json_t *metadata = session->metadata;
+
+    if (json_object_set_new(metadata, "source_tree", json_string(snapshot->tree)) != 0 ||
+        json_object_set_new(metadata, "source_fingerprint",
+                            json_string(snapshot->fingerprint)) != 0 ||
+        json_object_set_new(metadata, "source_file_count",
+                            json_integer((json_int_t)snapshot->files)) != 0 ||
+        json_object_set_new(metadata, "source_bytes",
+                            json_integer((json_int_t)snapshot->bytes)) != 0 ||
+        json_object_set(metadata, "source_notes", snapshot->notes) != 0 ||
+        json_object_set_new(metadata, "state", json_string("ready")) != 0)
+        return rsbx_fail_memory(err);
+    return REPOSBX_OK;
+}
+
+/* Everything that exists in the engine. */
+static int build(struct rsbx_session *session, const struct creation *creation,
+                 reposbx_error *err)
+{
+    struct rsbx_snapshot snapshot = { .notes = NULL };
+    struct rsbx_snapshot_order order = { .source = creation->source,
+                                         .excludes = (const char *const *)creation->excludes,
+                                         .exclude_count = creation->exclude_count,
+                                         .max_files = session->policy->max_files,
+                                         .progress = creation->spec->progress,
+                                         .progress_payload = creation->spec->progress_payload };
+    int rc = make_stores(session, err);
+
+    if (rc == 0)
+        rc = rsbx_snapshot_make(&snapshot, session, &order, err);
+    if (rc == 0)
+        rc = settle_metadata(session, &snapshot, err);
+    if (rc == 0)
+        rc = rsbx_session_record(session, "sandbox_created",
+                                 json_pack("{s:O}", "metadata", session->metadata),
+                                 RSBX_AUDIT_ORDINARY, err);
+    RSBX_FAULT("create.recorded");
+    if (rc == 0)
+        rc = rsbx_session_save(session, "metadata.json", session->metadata, err);
+    rsbx_snapshot_dispose(&snapshot);
+    return rc;
+}
+
+/* Undoes a creation; what is left is named behind the first error. */
+static void undo(struct rsbx_session *session, struct rsbx_state *state, reposbx_error *err)
+{
+    reposbx_error left = REPOSBX_ERROR_INIT;
+    char id[REPOSBX_SESSION_ID_BYTES];
+    int rc;
+
+    if (session == NULL)
+        return;
+    memcpy(id, session->id, sizeof id);
+    rc = rsbx_session_clear(session, &left);
+    if (rc == 0)
+        rc = rsbx_session_forget(state, id, &left);
+    else if (session->metadata != NULL)
+        (void)rsbx_session_set_state(session, "poisoned", left.message, NULL);
+    rsbx_session_free(session);
+    if (rc != 0 && err != NULL) {
+        char first[REPOSBX_MESSAGE_BYTES];
+
+        memcpy(first, err->message, sizeof first);
+        (void)snprintf(err->message, sizeof err->message, "%.480s; and %s is left: %.400s", first,
+                       id, left.message);
+        rsbx_hint(err, "reposbx reap removes it");
+    }
+}
+
+int rsbx_session_create(struct rsbx_session **out, struct rsbx_state *state,
+                        const reposbx_spec *spec, reposbx_error *err)
+{
+    RSBX_AUTO(creation) struct creation creation = { .spec = spec };
+    struct rsbx_session *session = NULL;
+    reposbx_error own = REPOSBX_ERROR_INIT;
+    int rc;
+
+    if (err == NULL)
+        err = &own;
+    rc = check_request(&creation, state, err);
+    if (rc == 0)
+        rc = load_seccomp(&creation, err);
+    if (rc == 0)
+        rc = open_source(&creation, err);
+    if (rc == 0)
+        rc = check_engine(&creation, state, err);
+    if (rc != 0)
+        return rc;
+    rc = make_folder(&session, state, &creation, err);
+    if (rc == 0)
+        rc = build(session, &creation, err);
+    if (rc != 0) {
+        undo(session, state, err);
+        return rc;
+    }
+    *out = session;
+    return REPOSBX_OK;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RSBX_SESSION_INTERNAL_H
+#define RSBX_SESSION_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "audit/audit.h"
+#include "base/cleanup.h"
+#include "codec/json.h"
+#include "policy/policy.h"
+#include "provider/provider.h"
+#include "provider/talk.h"
+#include "session/session.h"
+
+/*
+ * What the files of the session room share.
+ *
+ * On disk, STATE/sessions/ID/:
+ *     lock           flock()ed by whoever holds the session
+ *     metadata.json  the public document; its "state" is creating, ready, closed or poisoned
+ *     spec.json      what only we need: engine, boot id and monotonic time of birth, exclusions
+ *     journal        one line before each engine object is made ("make slot NAME") and one after it
+ *                    is gone ("gone slot NAME"); a line without newline was never acknowledged
+ *     manifest       the base tree's entries
+ *     audit/         events.jsonl and streams/
+ */
+struct rsbx_state {
+    char *engine;
+    char *dir;
+    int sessions_fd;
+};
+
+#define RSBX_NAME_BYTES 96
+
+struct rsbx_session {
+    char id[REPOSBX_SESSION_ID_BYTES];
+    char *engine;
+    char *audit_dir;
+    int dir_fd, audit_fd, lock_fd, journal_fd;
+    json_t *metadata;
+    json_t *spec;
+    reposbx_policy *policy;
+    struct rsbx_provider *provider; /* opened on first use */
+    struct rsbx_audit *audit;       /* opened on first use */
+    char *seccomp_profile;          /* text of the policy's profile, or NULL */
+    uint64_t slots_made, commands_made;
+};
+
+/* -- store.c: folders and documents -- */
+int rsbx_session_folder(struct rsbx_session **out, struct rsbx_state *state, const char *id,
+                        bool make, reposbx_error *err);
+int rsbx_session_take_lock(struct rsbx_session *session, reposbx_error *err);
+int rsbx_session_save(struct rsbx_session *session, const char *name, const json_t *document,
+                      reposbx_error *err);
+int rsbx_session_load(json_t **out, int dir_fd, const char *name, reposbx_error *err);
+/* Removes STATE/sessions/ID with everything in it. */
+int rsbx_session_forget(struct rsbx_state *state, const char *id, reposbx_error *err);
+bool rsbx_session_id_valid(const char *id);
+
+/* -- journal.c -- */
+struct rsbx_journal_item {
+    enum rsbx_object_kind kind;
+    char name[RSBX_NAME_BYTES];
+};
+struct rsbx_journal {
+    struct rsbx_journal_item *left; /* made (or about to be) and not known to be gone, oldest first */
+    size_t left_count;
+    uint64_t slots_made, commands_made;
+};
+int rsbx_journal_read(struct rsbx_journal *out, int dir_fd, reposbx_error *err);
+void rsbx_journal_dispose(struct rsbx_journal *journal);
+/* Durable when it returns. `command`: also counts a command. */
+int rsbx_journal_make(struct rsbx_session *session, enum rsbx_object_kind kind, const char *name,
+                      bool command, reposbx_error *err);
+/* Not synced: a line that is lost only makes a later clean-up look once more. */
+int rsbx_journal_gone(struct rsbx_session *session, enum rsbx_object_kind kind, const char *name,
+                      reposbx_error *err);
+
+/* -- metadata.c -- */
+const char *rsbx_session_state(const struct rsbx_session *session);
+int rsbx_session_set_state(struct rsbx_session *session, const char *state, const char *reason,
+                           reposbx_error *err);
+/* Marks the session as fit for close and reap only; keeps the first reason. Never fails: what cannot
+ * be written is still true in memory. */
+void rsbx_session_poison(struct rsbx_session *session, const char *reason);
+/* Whether the lease of a session, given by its documents, is over. */
+int rsbx_session_expired(bool *out, const json_t *metadata, const json_t *spec, reposbx_error *err);
+/* 0 when commands may run; REPOSBX_ECLOSED or REPOSBX_EPOISONED in words otherwise. */
+int rsbx_session_usable(struct rsbx_session *session, reposbx_error *err);
+
+/* -- open things -- */
+int rsbx_session_provider(struct rsbx_session *session, reposbx_error *err);
+int rsbx_session_audit(struct rsbx_session *session, reposbx_error *err);
+/* Writes one record; a failure poisons. `data` is stolen (also NULL: out of memory). */
+int rsbx_session_record(struct rsbx_session *session, const char *event, json_t *data,
+                        enum rsbx_audit_weight weight, reposbx_error *err);
+/* Records that a request was refused or failed (error already in err, which is kept) and returns `code`. */
+int rsbx_session_refused(struct rsbx_session *session, const char *operation, int code,
+                         reposbx_error *err);
+
+/* -- names -- */
+void rsbx_store_name(char out[RSBX_NAME_BYTES], const char *id, const char *role);
+
+/* -- hello.c: is it the container that was asked for? -- */
+struct rsbx_slot_want {
+    const char *purpose;       /* ends the slot's name: "exec", "read", … */
+    bool as_reader;            /* uid 0 with the one capability; false: 65532 with none */
+    int baseline, workspace;   /* 0 not mounted, 1 read-only, 2 writable */
+    reposbx_limits limits;
+    bool network, read_only_root;
+    bool command;              /* counts as one of session.max_commands */
+};
+int rsbx_hello_check(const struct rsbx_hello *hello, const struct rsbx_slot_want *want,
+                     reposbx_error *err);
+uint64_t rsbx_run_bytes(const reposbx_limits *limits);
+
+/* -- slot.c -- */
+struct rsbx_slot {
+    char name[RSBX_NAME_BYTES];
+    struct rsbx_talk *talk;
+    struct rsbx_hello hello;
+};
+/* Journal, launch, connect, greet, compare. On failure nothing is left (or the session is poisoned). */
+int rsbx_slot_take(struct rsbx_slot *out, struct rsbx_session *session,
+                   const struct rsbx_slot_want *want, reposbx_error *err);
+/* Ends the conversation, removes the container, verifies. A failure poisons and is returned. */
+int rsbx_slot_drop(struct rsbx_slot *slot, struct rsbx_session *session, reposbx_error *err);
+/* Puts files into the fresh stores through a container that never runs. */
+int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_seed_file *files,
+                      size_t count, reposbx_error *err);
+/* The slots that the room itself uses. */
+struct rsbx_slot_want rsbx_want_control(const struct rsbx_session *session, const char *purpose);
+struct rsbx_slot_want rsbx_want_writer(const struct rsbx_session *session, const char *purpose);
+
+/*
+ * One request of the control kind from take to drop: puts the request and texts, feeds, receives.
+ * `entry` gets every ENTRY (NULL: unexpected), `data` DATA and END (END: bytes NULL). A FAIL of the guest becomes a typed
+ * error.
+ */
+struct rsbx_ask {
+    struct rsbx_slot_want want;
+    struct rsbx_request request;
+    const char *const *paths;   /* TEXT PATH each */
+    size_t path_count;
+    const void *content;        /* DATA… END after GO; NULL: none */
+    size_t content_length;
+    bool send_content;
+    int (*refill)(void *payload, struct rsbx_talk *talk, reposbx_error *err);
+    const char *const *excludes;
+    size_t exclude_count;
+    const char *selection;
+    int (*entry)(void *payload, const struct rsbx_entry *entry, reposbx_error *err);
+    int (*data)(void *payload, const uint8_t *bytes, size_t length, reposbx_error *err);
+    void *payload;
+    uint64_t deadline_ms;
+};
+int rsbx_session_ask(struct rsbx_trailer *trailer, struct rsbx_session *session,
+                     const struct rsbx_ask *ask, reposbx_error *err);
+
+/* -- manifest.c -- */
+struct rsbx_manifest_writer;
+int rsbx_manifest_begin(struct rsbx_manifest_writer **out, struct rsbx_session *session,
+                        reposbx_error *err);
+int rsbx_manifest_add(struct rsbx_manifest_writer *writer, const char *path, size_t length,
+                      uint32_t mode, const uint8_t oid[20], uint64_t size, reposbx_error *err);
+int rsbx_manifest_commit(struct rsbx_manifest_writer *writer, reposbx_error *err);
+void rsbx_manifest_free(struct rsbx_manifest_writer *writer);
+typedef int (*rsbx_manifest_entry)(void *payload, const char *path, size_t length, uint32_t mode,
+                                   const uint8_t oid[20], uint64_t size, reposbx_error *err);
+int rsbx_manifest_read(struct rsbx_session *session, rsbx_manifest_entry entry, void *payload,
+                       reposbx_error *err);
+
+/* -- close.c: shared by close, reap and a failed create -- */
+/* Removes every object that the journal knows of; counts what is left. The first failure is in err. */
+int rsbx_session_clear(struct rsbx_session *session, reposbx_error *err);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/fd.h"
+#include "session/internal.h"
+
+#include "base/banned.h"
+
+static int load_documents(struct rsbx_session *session, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_text) char *policy = NULL;
+    struct rsbx_journal journal;
+    int rc = rsbx_session_load(&session->metadata, session->dir_fd, "metadata.json", err);
+
+    if (rc == 0)
+        rc = rsbx_session_load(&session->spec, session->dir_fd, "spec.json", err);
+    if (rc == 0)
+        rc = rsbx_json_text(&policy, json_object_get(session->metadata, "policy"), err);
+    if (rc == 0)
+        rc = reposbx_policy_parse(&session->policy, policy, strlen(policy), err);
+    if (rc == 0)
+        rc = rsbx_journal_read(&journal, session->dir_fd, err);
+    if (rc != 0)
+        return rc;
+    session->slots_made = journal.slots_made;
+    session->commands_made = journal.commands_made;
+    rsbx_journal_dispose(&journal);
+    return REPOSBX_OK;
+}
+
+/* A session keeps the engine that it was made on, whatever the caller's default is now. */
+static int own_engine(struct rsbx_session *session, reposbx_error *err)
+{
+    const char *engine = json_string_value(json_object_get(session->spec, "engine"));
+    char *copy = engine != NULL ? strdup(engine) : NULL;
+
+    if (engine == NULL)
+        return rsbx_fail(err, REPOSBX_EIO, "the session's documents name no engine");
+    if (copy == NULL)
+        return rsbx_fail_memory(err);
+    free(session->engine);
+    session->engine = copy;
+    return REPOSBX_OK;
+}
+
+/* The profile as it was at creation, whatever the policy's file holds by now. */
+static int load_seccomp(struct rsbx_session *session, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(1024U * 1024U);
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr profile = NULL;
+    int rc;
+
+    if (session->policy->seccomp_profile == NULL)
+        return REPOSBX_OK;
+    rc = rsbx_read_file_at(&text, session->dir_fd, "seccomp.json", err);
+    if (rc == 0)
+        rc = rsbx_json_parse(&profile, text.data != NULL ? text.data : "", text.length,
+                             "seccomp.json", err);
+    if (rc == 0)
+        rc = rsbx_json_text(&session->seccomp_profile, profile, err);
+    return rc;
+}
+
+int rsbx_session_open(struct rsbx_session **out, struct rsbx_state *state, const char *id,
+                      reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_session) struct rsbx_session *session = NULL;
+    int rc = rsbx_session_folder(&session, state, id, false, err);
+
+    if (rc == 0)
+        rc = rsbx_session_take_lock(session, err);
+    if (rc == 0)
+        rc = load_documents(session, err);
+    if (rc == 0)
+        rc = own_engine(session, err);
+    if (rc == 0)
+        rc = load_seccomp(session, err);
+    if (rc == 0)
+        *out = rsbx_session_steal(&session);
+    return rc;
+}

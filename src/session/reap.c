@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clearing up behind the dead. A session is reaped when nobody holds its lock and it is half made, poisoned, or
+ * past its lease, or when it is closed and its journal still names something. What is removed is what the journal
+ * names and nothing else; every name carries the session's id, and the provider checks the owner again. A ready session
+ * within its lease is left alone, but slots that a killed controller left behind in it are removed.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "session/internal.h"
+
+#include "base/banned.h"
+
+/* A folder without documents may belong to a creator that is between two system calls. */
+#define YOUNG_SECONDS 60
+
+struct reaping {
+    reposbx_reap_report *report;
+    struct rsbx_state *state;
+    int dry_run;
+};
+
+void rsbx_reap_report_dispose(reposbx_reap_report *report)
+{
+    if (report == NULL)
+        return;
+    for (size_t i = 0; i < report->count; i++) {
+        free(report->items[i].session_id);
+        free(report->items[i].object);
+        free(report->items[i].detail);
+    }
+    free(report->items);
+    memset(report, 0, sizeof *report);
+}
+
+static int tell(struct reaping *reaping, const char *id, const char *what, const char *name,
+                const char *failure, reposbx_error *err)
+{
+    reposbx_reap_report *report = reaping->report;
+    reposbx_reap_item *grown = realloc(report->items, (report->count + 1) * sizeof *grown);
+    reposbx_reap_item *item;
+
+    if (grown == NULL)
+        return rsbx_fail_memory(err);
+    report->items = grown;
+    item = &grown[report->count];
+    memset(item, 0, sizeof *item);
+    item->session_id = strdup(id);
+    item->detail = strdup(failure != NULL ? failure : "");
+    item->action = failure != NULL ? "failed" : reaping->dry_run ? "would_remove" : "removed";
+    if (asprintf(&item->object, "%s%s%s", what, name[0] != '\0' ? " " : "", name) < 0)
+        item->object = NULL;
+    report->count++;
+    if (failure != NULL)
+        report->failed++;
+    return item->session_id != NULL && item->detail != NULL && item->object != NULL
+               ? REPOSBX_OK
+               : rsbx_fail_memory(err);
+}
+
+static int reap_object(struct reaping *reaping, struct rsbx_session *session,
+                       const struct rsbx_journal_item *item, reposbx_error *err)
+{
+    const char *what = item->kind == RSBX_OBJECT_SLOT ? "container" : "volume";
+    reposbx_error why = REPOSBX_ERROR_INIT;
+    int rc;
+
+    if (reaping->dry_run)
+        return tell(reaping, session->id, what, item->name, NULL, err);
+    rc = rsbx_session_provider(session, &why);
+    if (rc == 0)
+        rc = session->provider->ops->destroy(session->provider, item->kind, item->name,
+                                             session->id,
+                                             rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &why);
+    if (rc == 0)
+        rc = rsbx_journal_gone(session, item->kind, item->name, &why);
+    RSBX_FAULT("reap.destroyed");
+    return tell(reaping, session->id, what, item->name, rc != 0 ? why.message : NULL, err);
+}
+
+/* Containers first, then (when `stores`) volumes. */
+static int reap_objects(struct reaping *reaping, struct rsbx_session *session, bool stores,
+                        reposbx_error *err)
+{
+    struct rsbx_journal journal;
+    int rc = rsbx_journal_read(&journal, session->dir_fd, err);
+
+    if (rc != 0)
+        return rc;
+    for (int pass = 0; rc == 0 && pass < (stores ? 2 : 1); pass++) {
+        enum rsbx_object_kind kind = pass == 0 ? RSBX_OBJECT_SLOT : RSBX_OBJECT_STORE;
+
+        for (size_t i = 0; rc == 0 && i < journal.left_count; i++) {
+            if (journal.left[i].kind == kind)
+                rc = reap_object(reaping, session, &journal.left[i], err);
+        }
+    }
+    rsbx_journal_dispose(&journal);
+    return rc;
+}
+
+/* A folder whose documents cannot be read: half made, or damaged. */
+static int reap_remains(struct reaping *reaping, struct rsbx_state *state, const char *id,
+                        reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_session) struct rsbx_session *session = NULL;
+    struct stat facts;
+    size_t failed = reaping->report->failed;
+    int rc = rsbx_session_folder(&session, state, id, false, err);
+
+    if (rc == 0)
+        rc = rsbx_session_take_lock(session, err);
+    if (rc == 0 && fstat(session->dir_fd, &facts) != 0)
+        rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot stat the folder of %s", id);
+    if (rc != 0)
+        return rc == REPOSBX_EBUSY ? REPOSBX_OK : rc;
+    if (time(NULL) - facts.st_mtime < YOUNG_SECONDS &&
+        faccessat(session->dir_fd, "journal", F_OK, 0) != 0 &&
+        faccessat(session->dir_fd, "spec.json", F_OK, 0) != 0)
+        return REPOSBX_OK;
+    rc = reap_objects(reaping, session, true, err);
+    if (rc == 0 && reaping->report->failed == failed) {
+        if (!reaping->dry_run)
+            rc = rsbx_session_forget(state, id, err);
+        if (rc == 0)
+            rc = tell(reaping, id, "session", "", NULL, err);
+    }
+    return rc;
+}
+
+/* Ends a session that is over: closed when it had been whole, forgotten when it was never ready. */
+static int reap_over(struct reaping *reaping, struct rsbx_session *session, reposbx_error *err)
+{
+    bool half_made = strcmp(rsbx_session_state(session), "creating") == 0;
+    size_t failed = reaping->report->failed;
+    int rc = reap_objects(reaping, session, true, err);
+
+    if (rc != 0 || reaping->report->failed != failed)
+        return rc;
+    rc = tell(reaping, session->id, "session", "", NULL, err);
+    if (rc != 0 || reaping->dry_run)
+        return rc;
+    if (half_made)
+        return rsbx_session_forget(reaping->state, session->id, err);
+    return rsbx_session_close(session, REPOSBX_KEEP_AUDIT, err);
+}
+
+static int reap_one(struct reaping *reaping, const char *id, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_session) struct rsbx_session *session = NULL;
+    reposbx_error why = REPOSBX_ERROR_INIT;
+    const char *state;
+    bool expired = false;
+    int rc = rsbx_session_open(&session, reaping->state, id, &why);
+
+    if (rc == REPOSBX_EBUSY || (rc == REPOSBX_ENOTFOUND && faccessat(reaping->state->sessions_fd, id, F_OK, 0) != 0))
+        return REPOSBX_OK;
+    if (rc != 0)
+        return reap_remains(reaping, reaping->state, id, err);
+    state = rsbx_session_state(session);
+    if (strcmp(state, "closed") == 0)
+        return reap_objects(reaping, session, true, err);
+    rc = rsbx_session_expired(&expired, session->metadata, session->spec, err);
+    if (rc != 0)
+        return rc;
+    if (strcmp(state, "ready") == 0 && !expired)
+        return reap_objects(reaping, session, false, err);
+    return reap_over(reaping, session, err);
+}
+
+int rsbx_reap(reposbx_reap_report *out, struct rsbx_state *state, int dry_run, reposbx_error *err)
+{
+    reposbx_reap_report report = { .items = NULL };
+    struct reaping reaping = { .report = &report, .state = state, .dry_run = dry_run };
+    int fd = openat(state->sessions_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+    int rc = REPOSBX_OK;
+
+    if (folder == NULL) {
+        if (fd >= 0)
+            (void)close(fd);
+        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot list the sessions");
+    }
+    while (rc == 0 && (entry = readdir(folder)) != NULL) {
+        reposbx_error why = REPOSBX_ERROR_INIT;
+        int one;
+
+        if (!rsbx_session_id_valid(entry->d_name))
+            continue;
+        one = reap_one(&reaping, entry->d_name, &why);
+        if (one != 0)
+            rc = tell(&reaping, entry->d_name, "session", "", why.message, err);
+    }
+    (void)closedir(folder);
+    if (rc != 0) {
+        rsbx_reap_report_dispose(&report);
+        return rc;
+    }
+    *out = report;
+    return REPOSBX_OK;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RSBX_SESSION_SNAPSHOT_H
+#define RSBX_SESSION_SNAPSHOT_H
+
+#include "session/internal.h"
+#include "source/source.h"
+
+/* What the snapshot turned out to be. */
+struct rsbx_snapshot {
+    char fingerprint[RSBX_FINGERPRINT_BYTES];
+    uint8_t fingerprint_raw[32], rest_digest[32];
+    uint64_t fingerprint_entries;
+    uint64_t files, bytes;
+    char tree[41];
+    json_t *notes; /* array of texts; owned */
+};
+
+struct rsbx_snapshot_order {
+    struct rsbx_source *source;
+    const char *const *excludes;
+    size_t exclude_count;
+    uint64_t max_files;
+    void (*progress)(void *payload, const reposbx_progress *progress);
+    void *progress_payload;
+};
+
+/* Streams the source into the session's baseline store through a guest, writes the manifest, then has
+ * a second guest read the sealed baseline, compare the fingerprint and the rest digest, and copy the workspace. */
+int rsbx_snapshot_make(struct rsbx_snapshot *out, struct rsbx_session *session,
+                       const struct rsbx_snapshot_order *order, reposbx_error *err);
+void rsbx_snapshot_dispose(struct rsbx_snapshot *snapshot);
+
+#endif
