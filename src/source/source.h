@@ -62,6 +62,16 @@ enum rsbx_source_kind {
     RSBX_SOURCE_DONE    /* HEAD was checked again; facts are final; fingerprint below */
 };
 
+/* Where a link leads, as the fingerprint needs to know it. Never followed on any file system: it is
+ * resolved inside the snapshot alone. */
+enum rsbx_link_state {
+    RSBX_LINK_NONE,       /* not a link */
+    RSBX_LINK_REGULAR,    /* to a file of the snapshot: its bytes are `linked` */
+    RSBX_LINK_FOLDER,     /* to a folder of the snapshot */
+    RSBX_LINK_UNRESOLVED, /* to nothing, or in a circle */
+    RSBX_LINK_OUTSIDE     /* absolute, or above the root */
+};
+
 struct rsbx_source_event {
     enum rsbx_source_kind kind;
     const char *path;         /* ENTRY; borrowed until the next call; NUL-terminated */
@@ -70,8 +80,11 @@ struct rsbx_source_event {
     uint8_t oid[RSBX_OID_BYTES]; /* Git blob id (SHA-1), verified against the bytes by both sides: the
                                  parent's check is complete when the last DATA was handed out */
     uint64_t size;
-    const void *bytes;        /* DATA */
+    const void *bytes;        /* DATA; a link's target always comes in one piece */
     size_t length;
+    enum rsbx_link_state link_state; /* ENTRY and DATA of a link; for the fingerprint alone */
+    const void *linked;       /* RSBX_LINK_REGULAR: content of the file it leads to */
+    size_t linked_length;
     const char *text;         /* NOTE */
 };
 
