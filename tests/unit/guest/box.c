@@ -30,7 +30,7 @@
 
 static const char *const applets[] = {"sh", "cat", "sleep", "true", "false", "echo", "printf",
                                       "setsid", "head", "yes", "kill", "env", "id", "dd", "pwd",
-                                      "seq", "ls", "nohup"};
+                                      "seq", "ls"};
 
 int box_unavailable(bool need_busybox)
 {

@@ -213,16 +213,16 @@ static void test_timeout(void **state)
     (void)state;
     box_shell(&box, &reply,
               "printf before; setsid sh -c 'trap \"\" TERM; (setsid sleep 100 &) ; sleep 100' & "
-              "nohup sleep 100 >/dev/null 2>&1 & sh -c 'kill -STOP $$' & sleep 100",
-              2500, CAP);
+              "(trap '' HUP; sleep 100 >/dev/null 2>&1 &); sh -c 'kill -STOP $$' & sleep 100",
+              3000, CAP);
     assert_true(now_ms() - start < 10000);
     assert_int_equal(reply.trailer.flags, RSBX_TRAILER_TIMED_OUT);
     assert_int_equal(reply.trailer.end, RSBX_END_SIGNALED);
     assert_int_equal(reply.trailer.signal, SIGKILL);
     assert_string_equal(bytes_text(&reply.out), "before");
     assert_true(reply.trailer.survivors >= 4);
-    assert_true(reply.trailer.duration_ns >= 2500000000U);
-    assert_true(reply.trailer.duration_ns < 4000000000U);
+    assert_true(reply.trailer.duration_ns >= 3000000000U);
+    assert_true(reply.trailer.duration_ns < 4500000000U);
     assert_int_equal(reply.trailer.main_oom_killed, 0);
 }
 
