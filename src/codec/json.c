@@ -14,8 +14,8 @@ int rsbx_json_parse(json_t **out, const void *bytes, size_t length, const char *
     json_t *document;
 
     /* The end-of-file check and the refusal of NUL are jansson's defaults. */
-    document = json_loadb(length > 0 ? bytes : "", length,
-                          JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &fault);
+    document = json_loadb(length > 0 ? bytes : "", length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
+                          &fault);
     if (document != NULL) {
         *out = document;
         return REPOSBX_OK;

@@ -22,7 +22,8 @@
 typedef json_t *rsbx_json_ptr;
 RSBX_CLEANUP(rsbx_json, rsbx_json_ptr, json_decref);
 
-/* REPOSBX_EMALFORMED with "what: line L column C: reason". Any JSON value is accepted at the top. */
+/* REPOSBX_EMALFORMED with "what: line L column C: reason". Any JSON value is accepted at the top.
+ * */
 int rsbx_json_parse(json_t **out, const void *bytes, size_t length, const char *what,
                     reposbx_error *err);
 
@@ -32,13 +33,13 @@ int rsbx_json_text(char **out, const json_t *value, reposbx_error *err);
 int rsbx_json_canonical(char **out, const json_t *value, reposbx_error *err);
 
 /* A string of any bytes: what is not well-formed UTF-8 becomes U+FFFD, one for each bad byte. NULL
- * only without memory. NUL is well formed and stays, but rsbx_json_parse would refuse a document that
- * holds it. */
+ * only without memory. NUL is well formed and stays, but rsbx_json_parse would refuse a document
+ * that holds it. */
 json_t *rsbx_json_bytes(const void *bytes, size_t length);
 
 /* Typed members of an object. A missing or mistyped one is REPOSBX_EPROTOCOL naming `what` and the
- * key. Strings are borrowed from the object. The optional forms (…_or) give the default when the key
- * is missing or null, and still fail on another type. */
+ * key. Strings are borrowed from the object. The optional forms (…_or) give the default when the
+ * key is missing or null, and still fail on another type. */
 int rsbx_json_get_text(const char **out, const json_t *object, const char *key, const char *what,
                        reposbx_error *err);
 int rsbx_json_get_text_or(const char **out, const json_t *object, const char *key,
@@ -55,8 +56,8 @@ int rsbx_json_get_node(json_t **out, const json_t *object, const char *key, json
 
 /* Where a member stands in the text that a document was parsed from: `path` names members and array
  * elements, as in "limits.cpus" or "images[2]"; a key's position is that of its opening quote, an
- * element's that of its first character. Line and column start at 1, columns count bytes. False when
- * there is no such place. The text must have been accepted by rsbx_json_parse. */
+ * element's that of its first character. Line and column start at 1, columns count bytes. False
+ * when there is no such place. The text must have been accepted by rsbx_json_parse. */
 bool rsbx_json_locate(size_t *line, size_t *column, const char *text, size_t length,
                       const char *path);
 

@@ -13,8 +13,8 @@ struct rsbx_sha256 {
     EVP_MD_CTX *context;
 };
 
-/* libcrypto's digest calls fail only for want of memory or of the algorithm; neither can be answered
- * in a way that keeps a digest trustworthy. */
+/* libcrypto's digest calls fail only for want of memory or of the algorithm; neither can be
+ * answered in a way that keeps a digest trustworthy. */
 static void demand(int ok)
 {
     if (ok != 1)

@@ -16,8 +16,8 @@
 
 /*
  * libcurl connects and steps aside (CURLOPT_CONNECT_ONLY): the request and the head of the answer
- * are ours. The head is read with a look ahead (MSG_PEEK), so that not one byte behind it leaves the
- * kernel: frames that came in the same packet wake up the caller's poll() like all others.
+ * are ours. The head is read with a look ahead (MSG_PEEK), so that not one byte behind it leaves
+ * the kernel: frames that came in the same packet wake up the caller's poll() like all others.
  */
 #define READ_BYTES 65536U
 /* One receive call reads at most this much, so that a container that never stops talking cannot
@@ -39,9 +39,9 @@ RSBX_CLEANUP(stream, stream_ptr, rsbx_stream_free);
 /* What an answer's head says that matters here. */
 struct head {
     long status;
-    bool typed;        /* a content type is there … */
-    bool raw;          /* … and it is one of the engine's streams */
-    bool text;         /* … or plain text */
+    bool typed; /* a content type is there … */
+    bool raw;   /* … and it is one of the engine's streams */
+    bool text;  /* … or plain text */
     bool other_upgrade;
     bool chunked;
     bool sized;
@@ -130,7 +130,8 @@ static bool parse_status(struct head *head, const char *line, size_t length)
     static const char version[] = "HTTP/1.1 ";
     size_t at = sizeof version - 1;
 
-    if (length < at + 3 || memcmp(line, version, at) != 0 || (length > at + 3 && line[at + 3] != ' '))
+    if (length < at + 3 || memcmp(line, version, at) != 0 ||
+        (length > at + 3 && line[at + 3] != ' '))
         return false;
     for (size_t i = at; i < at + 3; i++) {
         if (line[i] < '0' || line[i] > '9')
@@ -156,7 +157,8 @@ static bool parse_head(struct head *out, const char *text, size_t length)
             *out = head;
             return !first && length == 2;
         }
-        if (!(first ? parse_status(&head, text, line_length) : parse_line(&head, text, line_length)))
+        if (!(first ? parse_status(&head, text, line_length)
+                    : parse_line(&head, text, line_length)))
             return false;
         first = false;
         text += line_length + 2;

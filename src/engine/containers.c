@@ -36,7 +36,8 @@ static int join_warnings(char **out, const json_t *reply, reposbx_error *err)
         *out = NULL;
         return REPOSBX_OK;
     }
-    json_array_foreach(warnings, index, warning) {
+    json_array_foreach(warnings, index, warning)
+    {
         if (!json_is_string(warning))
             return rsbx_fail(err, REPOSBX_EPROTOCOL, "created container: a warning is no text");
         if (rc == 0)
@@ -56,10 +57,9 @@ int rsbx_engine_container_create(char **warnings, struct rsbx_engine *engine, co
     RSBX_AUTO(rsbx_buf) struct rsbx_buf path = RSBX_BUF_INIT(RSBX_HTTP_MAX_PATH_BYTES);
     RSBX_AUTO(rsbx_json) rsbx_json_ptr reply = NULL;
     RSBX_AUTO(rsbx_text) char *text = NULL;
-    struct rsbx_http_call call = { .method = "POST",
-                                   .body_type = "application/json",
-                                   .expected = 201,
-                                   .deadline = deadline };
+    struct rsbx_http_call call = {
+        .method = "POST", .body_type = "application/json", .expected = 201, .deadline = deadline
+    };
     const char *id;
     int rc = rsbx_http_path(&path, "/containers/create?name=", name, false, "", err);
 

@@ -11,8 +11,8 @@
 /*
  * Pure decoder of the engine's multiplexed stream. A frame: channel (1 byte: 1 stdout, 2 stderr),
  * three zero bytes, payload length (4 bytes, big endian), payload. A length of 0 is an empty frame,
- * not the end. Holds at most 8 bytes of its own: payload is handed on as it arrives, so a large frame
- * costs no memory.
+ * not the end. Holds at most 8 bytes of its own: payload is handed on as it arrives, so a large
+ * frame costs no memory.
  */
 struct rsbx_frames {
     uint8_t header[8];
@@ -21,7 +21,10 @@ struct rsbx_frames {
     int channel;
 };
 
-#define RSBX_FRAMES_INIT { { 0 }, 0, 0, 0 }
+#define RSBX_FRAMES_INIT \
+    {                    \
+        { 0 }, 0, 0, 0   \
+    }
 
 typedef int (*rsbx_frames_piece)(void *payload, int channel, const void *bytes, size_t length,
                                  reposbx_error *err);

@@ -27,7 +27,7 @@ struct exchange {
     bool body_claimed; /* the head announces a body */
     bool chunked;
     bool bad_length;
-    char tail[4];      /* the last bytes of the body as they came, before chunks are taken away */
+    char tail[4]; /* the last bytes of the body as they came, before chunks are taken away */
     bool head_flood;
     bool body_flood;
     bool excess;
@@ -181,12 +181,11 @@ static bool set_request(CURL *easy, const struct rsbx_http_call *call, const cha
         curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, reading ? 0L : 1L) != CURLE_OK ||
         curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, reading ? 0L : 1L) != CURLE_OK)
         return false;
-    if (sending &&
-        (curl_easy_setopt(easy, CURLOPT_POST, 1L) != CURLE_OK ||
-         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_length) !=
-             CURLE_OK ||
-         curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->body != NULL ? call->body : "") !=
-             CURLE_OK))
+    if (sending && (curl_easy_setopt(easy, CURLOPT_POST, 1L) != CURLE_OK ||
+                    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                                     (curl_off_t)call->body_length) != CURLE_OK ||
+                    curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
+                                     call->body != NULL ? call->body : "") != CURLE_OK))
         return false;
     return reading || curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK;
 }
@@ -310,8 +309,9 @@ static int judge(const struct exchange *exchange, reposbx_error *err)
     RSBX_AUTO(rsbx_text) char *message = NULL;
 
     if (!exchange->head_done)
-        return rsbx_fail(err, REPOSBX_EPROTOCOL, "engine, %s %s: an answer without an end of its head",
-                         call->method, call->path);
+        return rsbx_fail(err, REPOSBX_EPROTOCOL,
+                         "engine, %s %s: an answer without an end of its head", call->method,
+                         call->path);
     if (exchange->chunked && memcmp(exchange->tail, "\r\n\r\n", sizeof exchange->tail) != 0)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "engine, %s %s: a cut answer", call->method,
                          call->path);
@@ -342,8 +342,7 @@ static int perform(struct exchange *exchange, struct rsbx_engine *engine, const 
         curl_easy_setopt(engine->easy, CURLOPT_HTTPHEADER, head) != CURLE_OK)
         return rsbx_fail(err, REPOSBX_EINTERNAL, "cannot set up a request to the engine");
     code = curl_easy_perform(engine->easy);
-    rc = code == CURLE_OK ? judge(exchange, err)
-                          : transfer_failed(engine, exchange, code, err);
+    rc = code == CURLE_OK ? judge(exchange, err) : transfer_failed(engine, exchange, code, err);
     /* The list and the exchange end with this call; the handle must not point at them. */
     curl_easy_reset(engine->easy);
     return rc;
@@ -403,7 +402,8 @@ int rsbx_http_json(json_t **out, struct rsbx_engine *engine, const struct rsbx_h
 int rsbx_http_path(struct rsbx_buf *out, const char *before, const char *name, bool keep_slashes,
                    const char *after, reposbx_error *err)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789-._~";
     int rc = rsbx_buf_text(out, before, err);
 
     if (*name == '\0' || (!keep_slashes && strchr(name, '/') != NULL))

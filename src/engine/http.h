@@ -23,9 +23,9 @@ struct rsbx_engine {
 
 struct rsbx_http_call {
     const char *method;
-    const char *path;      /* encoded, with its query, without the version */
-    bool unversioned;      /* for /_ping and /version */
-    const void *body;      /* NULL for none */
+    const char *path; /* encoded, with its query, without the version */
+    bool unversioned; /* for /_ping and /version */
+    const void *body; /* NULL for none */
     size_t body_length;
     const char *body_type; /* of the body, when there is one */
     long expected;         /* the one status that means success */
@@ -34,7 +34,8 @@ struct rsbx_http_call {
     struct rsbx_deadline deadline;
 };
 
-/* Fills `reply` (may be NULL) with the body. The limit of `reply` does not count, limit_bytes does. */
+/* Fills `reply` (may be NULL) with the body. The limit of `reply` does not count, limit_bytes does.
+ * */
 int rsbx_http_exchange(struct rsbx_buf *reply, struct rsbx_engine *engine,
                        const struct rsbx_http_call *call, reposbx_error *err);
 
@@ -42,14 +43,16 @@ int rsbx_http_exchange(struct rsbx_buf *reply, struct rsbx_engine *engine,
 int rsbx_http_json(json_t **out, struct rsbx_engine *engine, const struct rsbx_http_call *call,
                    reposbx_error *err);
 
-/* What every connection of ours has in common: the socket, no proxy, no redirects, no environment. */
+/* What every connection of ours has in common: the socket, no proxy, no redirects, no environment.
+ * */
 bool rsbx_http_prepare(CURL *easy, const struct rsbx_engine *engine, struct rsbx_deadline deadline);
 
-/* The error of a failed connect, from what libcurl and the system say; always REPOSBX_EUNAVAILABLE. */
+/* The error of a failed connect, from what libcurl and the system say; always REPOSBX_EUNAVAILABLE.
+ * */
 int rsbx_http_unreachable(const struct rsbx_engine *engine, CURL *easy, reposbx_error *err);
 
-/* The error of an answer with an unexpected status. `message` is the engine's own text or NULL: then
- * the answer is no refusal by an engine, whatever its status, and is REPOSBX_EPROTOCOL. */
+/* The error of an answer with an unexpected status. `message` is the engine's own text or NULL:
+ * then the answer is no refusal by an engine, whatever its status, and is REPOSBX_EPROTOCOL. */
 int rsbx_http_refused(const char *method, const char *path, long status, const char *message,
                       reposbx_error *err);
 
@@ -58,7 +61,8 @@ int rsbx_http_refused(const char *method, const char *path, long status, const c
 char *rsbx_http_message(const void *body, size_t length);
 
 /* Appends `before`, `name` percent-encoded and `after`. Slashes of the name are kept when
- * `keep_slashes`. An empty name is REPOSBX_EINVALID, and so is one with a slash where they are not kept. */
+ * `keep_slashes`. An empty name is REPOSBX_EINVALID, and so is one with a slash where they are not
+ * kept. */
 int rsbx_http_path(struct rsbx_buf *out, const char *before, const char *name, bool keep_slashes,
                    const char *after, reposbx_error *err);
 

@@ -40,7 +40,8 @@ static int check_address(const char **path, const char *address, reposbx_error *
     return REPOSBX_OK;
 }
 
-/* An engine can do to us what it likes with the data that we hand it, so a stranger's is refused. */
+/* An engine can do to us what it likes with the data that we hand it, so a stranger's is refused.
+ * */
 static int check_socket(const char *path, reposbx_error *err)
 {
     struct stat status;
@@ -50,8 +51,9 @@ static int check_socket(const char *path, reposbx_error *err)
 
         (void)rsbx_fail_errno(err, REPOSBX_EUNAVAILABLE, "no engine at %s", path);
         if (reason == EACCES)
-            rsbx_hint(err, "this user may not look there: run a rootless engine of your own, or ask "
-                           "for access to this one");
+            rsbx_hint(err,
+                      "this user may not look there: run a rootless engine of your own, or ask "
+                      "for access to this one");
         else
             rsbx_hint(err, "start the engine, or name the socket of one that runs");
         return REPOSBX_EUNAVAILABLE;
@@ -126,7 +128,8 @@ static int refuse_podman(const json_t *version, reposbx_error *err)
     const json_t *component;
     size_t index;
 
-    json_array_foreach(components, index, component) {
+    json_array_foreach(components, index, component)
+    {
         const char *name = json_string_value(json_object_get(component, "Name"));
 
         if (name == NULL || strcmp(name, "Podman Engine") != 0)
@@ -154,8 +157,9 @@ static int settle(unsigned int *out, const json_t *version, reposbx_error *err)
     if (rc != 0)
         return rc;
     if (oldest > newest)
-        return rsbx_fail(err, REPOSBX_EPROTOCOL, "the engine's oldest API %s is above its newest %s",
-                         oldest_text, newest_text);
+        return rsbx_fail(err, REPOSBX_EPROTOCOL,
+                         "the engine's oldest API %s is above its newest %s", oldest_text,
+                         newest_text);
     if (newest < RSBX_ENGINE_API_OLDEST || oldest > RSBX_ENGINE_API_NEWEST) {
         (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE,
                         "no common API version: the engine speaks %s to %s, we speak %d.%02d to "
@@ -245,7 +249,8 @@ static int read_security(struct rsbx_engine_host *host, const json_t *info, repo
         return REPOSBX_OK; /* nothing claimed */
     if (!json_is_array(options))
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "engine info: the security options are no list");
-    json_array_foreach(options, index, option) {
+    json_array_foreach(options, index, option)
+    {
         const char *text = json_string_value(option);
 
         if (text == NULL)
@@ -286,7 +291,8 @@ static int read_info(struct rsbx_engine_host *host, const json_t *info, reposbx_
     if (rc == 0)
         rc = rsbx_json_get_bool_or(&host->pids_limit, info, "PidsLimit", false, what, err);
     if (rc == 0)
-        rc = copy_text(host->storage_driver, sizeof host->storage_driver, info, "Driver", what, err);
+        rc =
+            copy_text(host->storage_driver, sizeof host->storage_driver, info, "Driver", what, err);
     return rc;
 }
 

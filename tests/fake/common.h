@@ -27,8 +27,8 @@ void fake_reply_text(struct rsbx_buf *out, const char *status, const char *body,
                      enum fake_framing framing);
 
 #define FAKE_PING "HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Length: 2\r\n\r\nOK"
-#define FAKE_VERSION_BODY(newest, oldest)                                                          \
-    "{\"Version\":\"20.10.24\",\"ApiVersion\":\"" newest "\",\"MinAPIVersion\":\"" oldest          \
+#define FAKE_VERSION_BODY(newest, oldest)                                                 \
+    "{\"Version\":\"20.10.24\",\"ApiVersion\":\"" newest "\",\"MinAPIVersion\":\"" oldest \
     "\",\"Os\":\"linux\",\"Arch\":\"amd64\",\"Components\":[{\"Name\":\"Engine\"}]}"
 
 #endif

@@ -172,7 +172,8 @@ static void host_facts_are_exact(void **state)
         unsigned int cgroup;
     } cases[] = {
         { "{\"CgroupDriver\":\"systemd\",\"CgroupVersion\":\"2\",\"Driver\":\"overlay2\","
-          "\"SecurityOptions\":[\"name=seccomp,profile=default\",\"name=rootless\",\"name=cgroupns\"]}",
+          "\"SecurityOptions\":[\"name=seccomp,profile=default\",\"name=rootless\",\"name="
+          "cgroupns\"]}",
           true, true, 2 },
         { "{\"CgroupDriver\":\"none\",\"Driver\":\"vfs\",\"SecurityOptions\":[\"name=rootlessly\","
           "\"name=seccompx\"]}",
@@ -184,7 +185,8 @@ static void host_facts_are_exact(void **state)
         { "{\"CgroupDriver\":\"systemd\",\"CgroupVersion\":\"2\",\"Driver\":\"x\","
           "\"SecurityOptions\":null}",
           false, false, 2 },
-        { "{\"CgroupDriver\":\"systemd\",\"CgroupVersion\":null,\"Driver\":\"x\"}", false, false, 1 },
+        { "{\"CgroupDriver\":\"systemd\",\"CgroupVersion\":null,\"Driver\":\"x\"}", false, false,
+          1 },
     };
     struct fake_world *world = *state;
     reposbx_error err = REPOSBX_ERROR_INIT;
@@ -216,8 +218,7 @@ static void every_limit_has_its_own_fact(void **state)
         (void)snprintf(info, sizeof info,
                        "{\"CgroupDriver\":\"x\",\"Driver\":\"y\",\"%s\":true,\"Name\":\"h\"}",
                        keys[i]);
-        assert_int_equal(
-            open_with(&host, world, FAKE_VERSION_BODY("1.41", "1.12"), info, NULL), 0);
+        assert_int_equal(open_with(&host, world, FAKE_VERSION_BODY("1.41", "1.12"), info, NULL), 0);
         assert_int_equal(host.memory_limit, i == 0);
         assert_int_equal(host.swap_limit, i == 1);
         assert_int_equal(host.cpu_quota, i == 2);
@@ -246,18 +247,17 @@ static void mistyped_facts_fail(void **state)
     for (size_t i = 0; i < sizeof infos / sizeof infos[0]; i++) {
         struct rsbx_engine_host host = { .server_version = "kept" };
 
-        assert_int_equal(
-            open_with(&host, world, FAKE_VERSION_BODY("1.41", "1.12"), infos[i], NULL),
-            REPOSBX_EPROTOCOL);
+        assert_int_equal(open_with(&host, world, FAKE_VERSION_BODY("1.41", "1.12"), infos[i], NULL),
+                         REPOSBX_EPROTOCOL);
         assert_string_equal(host.server_version, "kept");
     }
 }
 
 static void environment_changes_nothing(void **state)
 {
-    static const char *const names[] = { "http_proxy",  "HTTP_PROXY",  "https_proxy", "all_proxy",
-                                         "ALL_PROXY",   "DOCKER_HOST", "DOCKER_CONTEXT",
-                                         "DOCKER_CONFIG" };
+    static const char *const names[] = { "http_proxy",     "HTTP_PROXY",   "https_proxy",
+                                         "all_proxy",      "ALL_PROXY",    "DOCKER_HOST",
+                                         "DOCKER_CONTEXT", "DOCKER_CONFIG" };
     struct fake_world *world = *state;
     struct rsbx_engine_host host;
     char folder[] = "/tmp/rsbx-home-XXXXXX";
@@ -275,8 +275,8 @@ static void environment_changes_nothing(void **state)
     assert_int_equal(setenv("no_proxy", "", 1), 0);
     assert_int_equal(setenv("HOME", folder, 1), 0);
     assert_int_equal(setenv("NETRC", netrc, 1), 0);
-    assert_int_equal(
-        open_with(&host, world, FAKE_VERSION_BODY("1.41", "1.12"), plain_info, NULL), 0);
+    assert_int_equal(open_with(&host, world, FAKE_VERSION_BODY("1.41", "1.12"), plain_info, NULL),
+                     0);
     assert_int_equal(fake_engine_requests(world->fake), 4);
     fake_engine_request(request, sizeof request, world->fake, 0);
     assert_memory_equal(request, "GET /_ping HTTP/1.1\r\n", 21);

@@ -8,157 +8,23 @@
 
 #include "base/limits.h"
 #include "fake/common.h"
+#include "fake/endpoints.h"
 
 #include "base/banned.h"
-
-/* Tells that an output was not touched. */
-#define UNTOUCHED_WARNINGS ((char *)(uintptr_t)8)
 
 static struct rsbx_deadline soon(void)
 {
     return rsbx_deadline_in_ms(10000);
 }
 
-/* The calls, all with one shape. Each checks that its outputs stay as they were on failure. */
-typedef int (*call_function)(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                             reposbx_error *err);
-
-typedef int (*inspect_function)(json_t **out, struct rsbx_engine *engine, const char *name,
-                                struct rsbx_deadline deadline, reposbx_error *err);
-
-static int inspect(inspect_function function, const char *name, struct rsbx_engine *engine,
-                   struct rsbx_deadline deadline, reposbx_error *err)
+static const struct endpoint *endpoint_of(call_function call)
 {
-    json_t *document = json_null();
-    int rc = function(&document, engine, name, deadline, err);
-
-    assert_int_equal(rc != 0, json_is_null(document));
-    json_decref(document);
-    return rc;
+    for (size_t i = 0; i < ENDPOINTS; i++) {
+        if (endpoints[i].call == call)
+            return &endpoints[i];
+    }
+    abort();
 }
-
-static int image_inspect(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                         reposbx_error *err)
-{
-    return inspect(rsbx_engine_image_inspect, "host:5000/a/b@sha256:12", engine, deadline, err);
-}
-
-static int container_inspect(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                             reposbx_error *err)
-{
-    return inspect(rsbx_engine_container_inspect, "sbx-1", engine, deadline, err);
-}
-
-static int volume_inspect(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                          reposbx_error *err)
-{
-    return inspect(rsbx_engine_volume_inspect, "sbx-1", engine, deadline, err);
-}
-
-static int volume_create(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                         reposbx_error *err)
-{
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr labels = json_pack("{s:s}", "a", "b");
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr options = json_pack("{s:s}", "type", "tmpfs");
-
-    return rsbx_engine_volume_create(engine, "sbx-1", labels, options, deadline, err);
-}
-
-static int volume_remove(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                         reposbx_error *err)
-{
-    return rsbx_engine_volume_remove(engine, "sbx-1", deadline, err);
-}
-
-static int container_create(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                            reposbx_error *err)
-{
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr spec = json_pack("{s:s}", "Image", "sha256:1");
-    char *warnings = UNTOUCHED_WARNINGS;
-    int rc = rsbx_engine_container_create(&warnings, engine, "sbx-1", spec, deadline, err);
-
-    if (rc != 0)
-        assert_ptr_equal(warnings, UNTOUCHED_WARNINGS);
-    else
-        free(warnings);
-    return rc;
-}
-
-static int container_start(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                           reposbx_error *err)
-{
-    return rsbx_engine_container_start(engine, "sbx-1", deadline, err);
-}
-
-static int container_kill(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                          reposbx_error *err)
-{
-    return rsbx_engine_container_kill(engine, "sbx-1", deadline, err);
-}
-
-static int container_remove(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                            reposbx_error *err)
-{
-    return rsbx_engine_container_remove(engine, "sbx-1", deadline, err);
-}
-
-static int host(struct rsbx_engine *engine, struct rsbx_deadline deadline, reposbx_error *err)
-{
-    struct rsbx_engine_host facts = { .server_version = "kept" };
-    int rc = rsbx_engine_host(&facts, engine, deadline, err);
-
-    if (rc != 0)
-        assert_string_equal(facts.server_version, "kept");
-    return rc;
-}
-
-static int archive_put(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                       reposbx_error *err)
-{
-    return rsbx_engine_archive_put(engine, "sbx-1", "/a b", "tar", 3, deadline, err);
-}
-
-static int archive_get(struct rsbx_engine *engine, struct rsbx_deadline deadline,
-                       reposbx_error *err)
-{
-    RSBX_AUTO(rsbx_buf) struct rsbx_buf out = RSBX_BUF_INIT(1U << 20);
-    int rc = rsbx_engine_archive_get(&out, engine, "sbx-1", "/a b", deadline, err);
-
-    assert_int_equal(out.length, rc == 0 ? 11 : 0);
-    return rc;
-}
-
-static const struct endpoint {
-    const char *name;
-    call_function call;
-    const char *request; /* how the request begins */
-    const char *status;  /* of success */
-    const char *body;    /* of success, NULL for none */
-} endpoints[] = {
-    { "image inspect", image_inspect, "GET /v1.41/images/host%3A5000/a/b%40sha256%3A12/json HTTP/1.1\r\n",
-      "200 OK", "{\"Id\":\"sha256:1\",\"RepoTags\":null}" },
-    { "container inspect", container_inspect, "GET /v1.41/containers/sbx-1/json HTTP/1.1\r\n",
-      "200 OK", "{\"Id\":\"1\",\"State\":{\"Running\":true}}" },
-    { "volume inspect", volume_inspect, "GET /v1.41/volumes/sbx-1 HTTP/1.1\r\n", "200 OK",
-      "{\"Name\":\"sbx-1\",\"Labels\":{}}" },
-    { "volume create", volume_create, "POST /v1.41/volumes/create HTTP/1.1\r\n", "201 Created",
-      "{\"Name\":\"sbx-1\",\"Labels\":{}}" },
-    { "volume remove", volume_remove, "DELETE /v1.41/volumes/sbx-1 HTTP/1.1\r\n", "204 No Content",
-      NULL },
-    { "container create", container_create, "POST /v1.41/containers/create?name=sbx-1 HTTP/1.1\r\n",
-      "201 Created", "{\"Id\":\"abc\",\"Warnings\":[\"one\",\"two\"]}" },
-    { "container start", container_start, "POST /v1.41/containers/sbx-1/start HTTP/1.1\r\n",
-      "204 No Content", NULL },
-    { "container kill", container_kill,
-      "POST /v1.41/containers/sbx-1/kill?signal=SIGKILL HTTP/1.1\r\n", "204 No Content", NULL },
-    { "container remove", container_remove,
-      "DELETE /v1.41/containers/sbx-1?force=1&v=0 HTTP/1.1\r\n", "204 No Content", NULL },
-    { "archive get", archive_get, "GET /v1.41/containers/sbx-1/archive?path=/a%20b HTTP/1.1\r\n",
-      "200 OK", "eleven byte" },
-    { "archive put", archive_put, "PUT /v1.41/containers/sbx-1/archive?path=/a%20b HTTP/1.1\r\n",
-      "200 OK", "" },
-};
-#define ENDPOINTS (sizeof endpoints / sizeof endpoints[0])
 
 static void succeeds(struct fake_world *world, const struct endpoint *endpoint,
                      const struct rsbx_buf *reply)
@@ -219,8 +85,8 @@ static void whole_replies_and_cut_ones(void **state)
         }
     }
     fake_reply_text(&reply, "200 OK", "eleven byte", BY_CHUNKS);
-    succeeds(world, &endpoints[9], &reply);
-    cut_everywhere(world, &endpoints[9], &reply);
+    succeeds(world, endpoint_of(call_archive_get), &reply);
+    cut_everywhere(world, endpoint_of(call_archive_get), &reply);
     rsbx_buf_dispose(&reply);
 }
 
@@ -232,11 +98,12 @@ static void slow_replies_are_whole_too(void **state)
     for (int framing = BY_LENGTH; framing <= BY_CLOSE; framing++) {
         struct fake_reply slow = { .drip_ms = 1 };
 
-        fake_reply_text(&reply, "200 OK", endpoints[2].body, (enum fake_framing)framing);
+        fake_reply_text(&reply, "200 OK", endpoint_of(call_volume_inspect)->body,
+                        (enum fake_framing)framing);
         slow.bytes = reply.data;
         slow.length = reply.length;
         fake_engine_script(world->fake, &slow, 1);
-        assert_int_equal(volume_inspect(world->engine, soon(), NULL), 0);
+        assert_int_equal(call_volume_inspect(world->engine, soon(), NULL), 0);
     }
     rsbx_buf_dispose(&reply);
 }
@@ -255,7 +122,7 @@ static void cut_refusals_are_no_refusals(void **state)
         }
     }
     fake_reply_text(&reply, "304 Not Modified", NULL, BY_LENGTH);
-    cut_everywhere(world, &endpoints[6], &reply);
+    cut_everywhere(world, endpoint_of(call_container_start), &reply);
     rsbx_buf_dispose(&reply);
 }
 
@@ -295,8 +162,9 @@ static void started_already_is_busy(void **state)
 
     fake_reply_text(&reply, "304 Not Modified", NULL, BY_LENGTH);
     fake_world_reply(world, reply.data, reply.length);
-    assert_int_equal(container_start(world->engine, soon(), NULL), REPOSBX_EBUSY);
-    fails_whole(world, &endpoints[7], reply.data, reply.length); /* kill knows no 304 */
+    assert_int_equal(call_container_start(world->engine, soon(), NULL), REPOSBX_EBUSY);
+    fails_whole(world, endpoint_of(call_container_kill), reply.data,
+                reply.length); /* kill knows no 304 */
     rsbx_buf_dispose(&reply);
 }
 
@@ -311,9 +179,11 @@ static void unexpected_statuses(void **state)
         "Content-Length: 0\r\n\r\n",
         "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}",
         "HTTP/1.1 206 Partial Content\r\nContent-Length: 2\r\n\r\n{}",
-        "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n"
+        "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/html\r\nContent-Length: "
+        "13\r\n\r\n"
         "<html></html>",
-        "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>",
+        "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: "
+        "13\r\n\r\n<html></html>",
         "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 19\r\n\r\n"
         "404 page not found\n",
         "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
@@ -333,7 +203,8 @@ static void unexpected_statuses(void **state)
     struct fake_world *world = *state;
 
     for (size_t i = 0; i < ENDPOINTS; i++) {
-        bool archive = endpoints[i].call == archive_get || endpoints[i].call == archive_put;
+        bool archive =
+            endpoints[i].call == call_archive_get || endpoints[i].call == call_archive_put;
 
         for (size_t j = 0; j < sizeof replies / sizeof replies[0]; j++) {
             if (!archive || strstr(replies[j], " 200") == NULL)
@@ -402,9 +273,9 @@ static void wrong_lengths_and_chunks(void **state)
             continue;
         for (size_t j = 0; j < sizeof bodies / sizeof bodies[0]; j++) {
             rsbx_buf_clear(&reply);
-            assert_int_equal(rsbx_buf_format(&reply, NULL, "HTTP/1.1 %s\r\n%s", endpoints[i].status,
-                                             bodies[j]),
-                             0);
+            assert_int_equal(
+                rsbx_buf_format(&reply, NULL, "HTTP/1.1 %s\r\n%s", endpoints[i].status, bodies[j]),
+                0);
             fails_whole(world, &endpoints[i], reply.data, reply.length);
         }
     }
@@ -427,7 +298,9 @@ static void floods_are_cut_off(void **state)
         assert_int_equal(rsbx_buf_text(&reply, "\r\n", NULL), 0);
         fails_whole(world, &endpoints[i], reply.data, reply.length);
         began = rsbx_now_ns();
-        flood = (struct fake_reply){ .bytes = "HTTP/1.1 200 OK\r\nX: ", .length = 20, .filler = 64U << 20 };
+        flood = (struct fake_reply){
+            .bytes = "HTTP/1.1 200 OK\r\nX: ", .length = 20, .filler = 64U << 20
+        };
         fake_engine_script(world->fake, &flood, 1);
         assert_int_equal(endpoints[i].call(world->engine, soon(), NULL), REPOSBX_EPROTOCOL);
         rsbx_buf_clear(&reply);
@@ -439,10 +312,12 @@ static void floods_are_cut_off(void **state)
                                          "HTTP/1.1 %s\r\nContent-Length: 67108864\r\n\r\n",
                                          endpoints[i].status),
                          0);
-        flood = (struct fake_reply){ .bytes = reply.data, .length = reply.length, .filler = 64U << 20 };
+        flood =
+            (struct fake_reply){ .bytes = reply.data, .length = reply.length, .filler = 64U << 20 };
         fake_engine_script(world->fake, &flood, 1);
         assert_int_equal(endpoints[i].call(world->engine, soon(), NULL),
-                         endpoints[i].call == archive_get ? REPOSBX_ELIMIT : REPOSBX_EPROTOCOL);
+                         endpoints[i].call == call_archive_get ? REPOSBX_ELIMIT
+                                                               : REPOSBX_EPROTOCOL);
         assert_true(rsbx_now_ns() - began < 5000000000ULL);
     }
     rsbx_buf_dispose(&reply);
@@ -502,11 +377,12 @@ static void unanswered_calls_are_sent_once(void **state)
 
         if (strncmp(endpoints[i].request, "GET", 3) == 0)
             continue;
-        /* A live connection is there that libcurl could be tempted to use, and then to resend on. */
+        /* A live connection is there that libcurl could be tempted to use, and then to resend on.
+         * */
         replies[0] = (struct fake_reply){ .bytes = good.data, .length = good.length, .hold = true };
         replies[1] = (struct fake_reply){ .length = 0 };
         fake_engine_script(world->fake, replies, 2);
-        assert_int_equal(volume_inspect(world->engine, soon(), NULL), 0);
+        assert_int_equal(call_volume_inspect(world->engine, soon(), NULL), 0);
         assert_int_equal(endpoints[i].call(world->engine, soon(), &err), REPOSBX_EUNAVAILABLE);
         assert_int_equal(fake_engine_requests(world->fake), 2);
         fake_engine_request(request, sizeof request, world->fake, 1);
@@ -524,14 +400,15 @@ static void reading_shares_a_connection(void **state)
 
     fake_reply_text(&good, "200 OK", "{\"Name\":\"sbx-1\"}", BY_LENGTH);
     for (int i = 0; i < 3; i++)
-        replies[i] = (struct fake_reply){ .bytes = good.data, .length = good.length, .hold = i < 2 };
+        replies[i] =
+            (struct fake_reply){ .bytes = good.data, .length = good.length, .hold = i < 2 };
     fake_engine_script(world->fake, replies, 3);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(volume_inspect(world->engine, soon(), NULL), 0);
+        assert_int_equal(call_volume_inspect(world->engine, soon(), NULL), 0);
     assert_int_equal(fake_engine_requests(world->fake), 3);
     /* The third reply closed it: the next call makes a new one. */
     fake_engine_script(world->fake, replies, 1);
-    assert_int_equal(volume_inspect(world->engine, soon(), NULL), 0);
+    assert_int_equal(call_volume_inspect(world->engine, soon(), NULL), 0);
     rsbx_buf_dispose(&good);
 }
 
@@ -543,14 +420,14 @@ static void bodies_are_sent_as_given(void **state)
 
     fake_reply_text(&reply, "201 Created", "{\"Name\":\"sbx-1\"}", BY_LENGTH);
     fake_world_reply(world, reply.data, reply.length);
-    assert_int_equal(volume_create(world->engine, soon(), NULL), 0);
+    assert_int_equal(call_volume_create(world->engine, soon(), NULL), 0);
     fake_engine_request(request, sizeof request, world->fake, 0);
     assert_non_null(strstr(request, "\r\nContent-Type: application/json\r\n"));
     assert_non_null(strstr(request, "\r\n\r\n{\"Name\":\"sbx-1\",\"Driver\":\"local\",\"Labels\":"
                                     "{\"a\":\"b\"},\"DriverOpts\":{\"type\":\"tmpfs\"}}"));
     fake_reply_text(&reply, "200 OK", "", BY_LENGTH);
     fake_world_reply(world, reply.data, reply.length);
-    assert_int_equal(archive_put(world->engine, soon(), NULL), 0);
+    assert_int_equal(call_archive_put(world->engine, soon(), NULL), 0);
     fake_engine_request(request, sizeof request, world->fake, 0);
     assert_non_null(strstr(request, "\r\nContent-Type: application/x-tar\r\n"));
     assert_non_null(strstr(request, "\r\n\r\ntar"));
@@ -575,15 +452,14 @@ static void create_replies_are_read_strictly(void **state)
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         fake_reply_text(&reply, "201 Created", bad[i], BY_LENGTH);
-        fails_whole(world, &endpoints[5], reply.data, reply.length);
+        fails_whole(world, endpoint_of(call_container_create), reply.data, reply.length);
     }
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         warnings = UNTOUCHED_WARNINGS;
         fake_reply_text(&reply, "201 Created", none[i], BY_LENGTH);
         fake_world_reply(world, reply.data, reply.length);
-        assert_int_equal(rsbx_engine_container_create(&warnings, world->engine, "sbx-1", spec,
-                                                      soon(), NULL),
-                         0);
+        assert_int_equal(
+            rsbx_engine_container_create(&warnings, world->engine, "sbx-1", spec, soon(), NULL), 0);
         assert_null(warnings);
     }
     fake_reply_text(&reply, "201 Created", "{\"Id\":\"a\",\"Warnings\":[\"no swap\",\"x\"]}",
@@ -595,7 +471,7 @@ static void create_replies_are_read_strictly(void **state)
     free(warnings);
     /* A volume of another name is not the one that was asked for. */
     fake_reply_text(&reply, "201 Created", "{\"Name\":\"sbx-2\"}", BY_LENGTH);
-    fails_whole(world, &endpoints[3], reply.data, reply.length);
+    fails_whole(world, endpoint_of(call_volume_create), reply.data, reply.length);
     json_decref(spec);
     rsbx_buf_dispose(&reply);
 }
@@ -618,7 +494,7 @@ static void host_facts_need_two_whole_replies(void **state)
         replies[0].length = i < version.length ? i : version.length;
         replies[1].length = i < version.length ? info.length : i - version.length;
         fake_engine_script(world->fake, replies, 2);
-        rc = host(world->engine, soon(), NULL);
+        rc = call_host(world->engine, soon(), NULL);
         if (i == version.length + info.length)
             assert_int_equal(rc, 0);
         else if (rc != REPOSBX_EPROTOCOL && rc != REPOSBX_EUNAVAILABLE)

@@ -14,11 +14,11 @@
 
 #include "base/banned.h"
 
-#define UPGRADED                                                                                   \
-    "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\n"                 \
+#define UPGRADED                                                                   \
+    "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\n" \
     "Connection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
-#define MULTIPLEXED                                                                                \
-    "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.multiplexed-stream\r\n"         \
+#define MULTIPLEXED                                                                        \
+    "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.multiplexed-stream\r\n" \
     "Connection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
 #define PLAIN_200 "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n"
 #define FRAME "\1\0\0\0\0\0\0\2hi"
@@ -34,8 +34,10 @@ struct heard {
     int answer;
 };
 
-#define HEARD_INIT                                                                                 \
-    { { RSBX_BUF_INIT(64), RSBX_BUF_INIT(1U << 20), RSBX_BUF_INIT(1U << 20) }, 0 }
+#define HEARD_INIT                                                                 \
+    {                                                                              \
+        { RSBX_BUF_INIT(64), RSBX_BUF_INIT(1U << 20), RSBX_BUF_INIT(1U << 20) }, 0 \
+    }
 
 static int hear(void *payload, int channel, const void *bytes, size_t length, reposbx_error *err)
 {
@@ -184,9 +186,14 @@ static void refuses_what_are_no_frames(void **state)
         const char *bytes;
         size_t length;
     } cases[] = {
-        { "\3\0\0\0\0\0\0\1x", 9 },      { "\377\0\0\0\0\0\0\1x", 9 }, { "\0\0\0\0\0\0\0\1x", 9 },
-        { "\1\0\0\0\377\377\377\377", 8 }, { "\1\0\0\1\0\0\0\1x", 9 },  { "plain text", 10 },
-        { "H", 1 },                      { "{\"message\":\"x\"}", 15 },
+        { "\3\0\0\0\0\0\0\1x", 9 },
+        { "\377\0\0\0\0\0\0\1x", 9 },
+        { "\0\0\0\0\0\0\0\1x", 9 },
+        { "\1\0\0\0\377\377\377\377", 8 },
+        { "\1\0\0\1\0\0\0\1x", 9 },
+        { "plain text", 10 },
+        { "H", 1 },
+        { "{\"message\":\"x\"}", 15 },
     };
     struct fake_world *world = *state;
     char bytes[512];
@@ -241,7 +248,8 @@ static void refuses_other_answers(void **state)
         "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n"
         "<html>",
         "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>",
-        "HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\nContent-Length: 15\r\n\r\n{\"message\":\"x\"}",
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\nContent-Length: "
+        "15\r\n\r\n{\"message\":\"x\"}",
         "HTTP/1.1 404 Not Found\r\nContent-Length: 99999999999999999999\r\n\r\n{\"message\":\"x\"}",
         "HTTP/1.1 404 Not Found\r\nContent-Length: 16\r\n\r\n{\"message\":\"x\"}",
         "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
@@ -327,9 +335,9 @@ static void floods_and_deadlines(void **state)
         assert_in_range(rsbx_now_ns() - began, 140000000ULL, 2000000000ULL);
         assert_null(world->stream);
     }
-    assert_int_equal(rsbx_engine_attach(&world->stream, world->engine, "sbx-1",
-                                        rsbx_deadline_in_ms(0), NULL),
-                     REPOSBX_EUNAVAILABLE);
+    assert_int_equal(
+        rsbx_engine_attach(&world->stream, world->engine, "sbx-1", rsbx_deadline_in_ms(0), NULL),
+        REPOSBX_EUNAVAILABLE);
 }
 
 static void the_callers_stop_is_handed_on(void **state)

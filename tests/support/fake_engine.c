@@ -24,8 +24,8 @@ struct connection {
 
 struct fake_engine {
     pthread_t thread;
-    pthread_mutex_t lock; /* of everything down to the blank line */
-    struct fake_reply replies[MAX_REPLIES];
+    pthread_mutex_t lock;                   /* of everything down to the blank line */
+    struct fake_reply replies[MAX_REPLIES]; /* their bytes are copies of our own */
     size_t reply_count, next_reply;
     char *requests[MAX_REPLIES];
     size_t request_count;
@@ -116,6 +116,27 @@ static void close_connection(struct connection *connection)
     connection->length = 0;
 }
 
+static void *copy_bytes(const void *bytes, size_t length)
+{
+    void *copy = malloc(length + 1);
+
+    need(copy != NULL, "reply");
+    if (length > 0)
+        memcpy(copy, bytes, length);
+    return copy;
+}
+
+static void free_bytes(struct fake_reply *reply)
+{
+    union {
+        const void *borrowed;
+        void *owned;
+    } bytes = { .borrowed = reply->bytes };
+
+    free(bytes.owned);
+    reply->bytes = NULL;
+}
+
 static void answer(struct fake_engine *fake, struct connection *connection, size_t length)
 {
     struct fake_reply reply = { 0 };
@@ -125,10 +146,13 @@ static void answer(struct fake_engine *fake, struct connection *connection, size
         fake->requests[fake->request_count++] = strndup(connection->text, length);
     if (fake->next_reply < fake->reply_count)
         reply = fake->replies[fake->next_reply++];
+    reply.bytes =
+        copy_bytes(reply.bytes, reply.length); /* the next script may come while we send */
     need(pthread_mutex_unlock(&fake->lock) == 0, "unlock");
     connection->length = 0;
     if (!play(fake, connection->fd, &reply))
         close_connection(connection);
+    free_bytes(&reply);
 }
 
 static void read_some(struct fake_engine *fake, struct connection *connection)
@@ -210,8 +234,11 @@ struct fake_engine *fake_engine_start(void)
     return fake;
 }
 
-static void forget_requests(struct fake_engine *fake)
+static void forget_script(struct fake_engine *fake)
 {
+    for (size_t i = 0; i < fake->reply_count; i++)
+        free_bytes(&fake->replies[i]);
+    fake->reply_count = 0;
     for (size_t i = 0; i < fake->request_count; i++)
         free(fake->requests[i]);
     fake->request_count = 0;
@@ -231,7 +258,7 @@ void fake_engine_stop(struct fake_engine *fake)
     (void)chmod(fake->folder, 0700);
     (void)unlink(fake->path);
     (void)rmdir(fake->folder);
-    forget_requests(fake);
+    forget_script(fake);
     (void)pthread_mutex_destroy(&fake->lock);
     free(fake);
 }
@@ -249,10 +276,13 @@ const char *fake_engine_path(const struct fake_engine *fake)
 void fake_engine_script(struct fake_engine *fake, const struct fake_reply *replies, size_t count)
 {
     need(count <= MAX_REPLIES && pthread_mutex_lock(&fake->lock) == 0, "script");
-    memcpy(fake->replies, replies, count * sizeof *replies);
+    forget_script(fake);
+    for (size_t i = 0; i < count; i++) {
+        fake->replies[i] = replies[i];
+        fake->replies[i].bytes = copy_bytes(replies[i].bytes, replies[i].length);
+    }
     fake->reply_count = count;
     fake->next_reply = 0;
-    forget_requests(fake);
     need(pthread_mutex_unlock(&fake->lock) == 0, "unlock");
 }
 

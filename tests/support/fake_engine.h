@@ -19,12 +19,12 @@
 struct fake_engine;
 
 struct fake_reply {
-    const void *bytes; /* borrowed until the next script */
+    const void *bytes; /* copied when the script is set */
     size_t length;
-    size_t filler;  /* so many further bytes 'x' */
-    int wait_ms;    /* before the first byte */
-    int drip_ms;    /* between two bytes; 0: as fast as it goes */
-    bool hold;      /* leave the connection open and read another request from it */
+    size_t filler; /* so many further bytes 'x' */
+    int wait_ms;   /* before the first byte */
+    int drip_ms;   /* between two bytes; 0: as fast as it goes */
+    bool hold;     /* leave the connection open and read another request from it */
 };
 
 /* Ends the program when it cannot be made. */

@@ -16,10 +16,10 @@
 #define BUSYBOX "/bin/busybox"
 #define MAX_IMAGE_BYTES (16U * 1024U * 1024U)
 
-static const char *const applets[] = { "sh",    "cat",  "ls", "sleep", "echo", "id",    "true",
-                                       "false", "mkdir", "rm", "ln",    "chmod", "dd",   "head",
-                                       "wc",    "env",  "mount", "touch", "find", "ps",   "kill",
-                                       "mkfifo" };
+static const char *const applets[] = { "sh",   "cat",   "ls",    "sleep", "echo",  "id",
+                                       "true", "false", "mkdir", "rm",    "ln",    "chmod",
+                                       "dd",   "head",  "wc",    "env",   "mount", "touch",
+                                       "find", "ps",    "kill",  "mkfifo" };
 static const char *const folders[] = { "bin", "tmp", "run", "proc", "sys", "dev", "etc" };
 
 const char *real_engine_address(void)
@@ -89,8 +89,7 @@ static int put(struct archive *archive, const char *path, mode_t type, mode_t mo
     rc = archive_write_header(archive, entry);
     archive_entry_free(entry);
     if (rc == ARCHIVE_OK && content != NULL &&
-        archive_write_data(archive, content->data, content->length) !=
-            (la_ssize_t)content->length)
+        archive_write_data(archive, content->data, content->length) != (la_ssize_t)content->length)
         rc = ARCHIVE_FATAL;
     return rc == ARCHIVE_OK ? 0 : -1;
 }

@@ -29,8 +29,9 @@ struct rsbx_deadline real_engine_soon(void);
 /*
  * A small image with busybox and nothing else: /bin/busybox with links for its applets sh, cat, ls,
  * sleep, echo, id, true, false, mkdir, rm, ln, chmod, dd, head, wc, env, mount, touch, find, ps,
- * kill and mkfifo, and the folders /tmp, /run, /proc, /sys, /dev and /etc. Linux, amd64, no command, no
- * entry point, no volumes. Made on the engine when it is not there; it stays for the next run.
+ * kill and mkfifo, and the folders /tmp, /run, /proc, /sys, /dev and /etc. Linux, amd64, no
+ * command, no entry point, no volumes. Made on the engine when it is not there; it stays for the
+ * next run.
  */
 #define REAL_ENGINE_IMAGE "reposbx-test/busybox:1"
 

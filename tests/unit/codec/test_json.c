@@ -42,8 +42,9 @@ static void refused(const char *text)
 
 static void accepts_every_kind_of_value(void **state)
 {
-    static const char *const texts[] = { "{}",   "[]",  "null", "true", "false", "-3",
-                                         "2.5",  "\"\"", " {\"a\":[1,{\"b\":null}]} \r\n\t" };
+    static const char *const texts[] = { "{}",   "[]",    "null",
+                                         "true", "false", "-3",
+                                         "2.5",  "\"\"",  " {\"a\":[1,{\"b\":null}]} \r\n\t" };
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -52,10 +53,11 @@ static void accepts_every_kind_of_value(void **state)
 
 static void refuses_what_is_not_one_document(void **state)
 {
-    static const char *const texts[] = { "",       " ",       "{} x",   "{}{}",  "{},",    "nul",
-                                         "{\"a\"}", "{a:1}",   "[1,]",   "{,}",   "'a'",    "01",
-                                         "+1",     "0x10",    "1e999",  "NaN",   "[1 2]",  "<html>",
-                                         "\"a",    "\"\n\"",  "\"\\x\"", "/**/1", "{\"a\":1,}" };
+    static const char *const texts[] = { "",        " ",       "{} x",      "{}{}", "{},",
+                                         "nul",     "{\"a\"}", "{a:1}",     "[1,]", "{,}",
+                                         "'a'",     "01",      "+1",        "0x10", "1e999",
+                                         "NaN",     "[1 2]",   "<html>",    "\"a",  "\"\n\"",
+                                         "\"\\x\"", "/**/1",   "{\"a\":1,}" };
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -132,18 +134,17 @@ static void says_where(void **state)
 
 static void writes_ascii_in_order(void **state)
 {
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr document =
+    RSBX_AUTO(rsbx_json)
+    rsbx_json_ptr document =
         parsed("{\"b\": 1, \"a\": \"\xC3\xA9\xF0\x9F\x98\x80\\u2028\\u001b\\n\"}");
     RSBX_AUTO(rsbx_text) char *text = NULL;
     RSBX_AUTO(rsbx_text) char *sorted = NULL;
 
     (void)state;
     assert_int_equal(rsbx_json_text(&text, document, NULL), 0);
-    assert_string_equal(text,
-                        "{\"b\":1,\"a\":\"\\u00E9\\uD83D\\uDE00\\u2028\\u001B\\n\"}");
+    assert_string_equal(text, "{\"b\":1,\"a\":\"\\u00E9\\uD83D\\uDE00\\u2028\\u001B\\n\"}");
     assert_int_equal(rsbx_json_canonical(&sorted, document, NULL), 0);
-    assert_string_equal(sorted,
-                        "{\"a\":\"\\u00E9\\uD83D\\uDE00\\u2028\\u001B\\n\",\"b\":1}");
+    assert_string_equal(sorted, "{\"a\":\"\\u00E9\\uD83D\\uDE00\\u2028\\u001B\\n\",\"b\":1}");
 }
 
 static void reads_back_what_it_writes(void **state)
@@ -203,8 +204,8 @@ static void every_byte_becomes_sound_text(void **state)
 
 static void gets_typed_members(void **state)
 {
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr object =
-        parsed("{\"t\":\"x\",\"n\":7,\"y\":true,\"o\":{},\"l\":[],\"z\":null}");
+    RSBX_AUTO(rsbx_json)
+    rsbx_json_ptr object = parsed("{\"t\":\"x\",\"n\":7,\"y\":true,\"o\":{},\"l\":[],\"z\":null}");
     const char *text = NULL;
     uint64_t number = 0;
     bool flag = false;
@@ -231,8 +232,8 @@ static void gets_typed_members(void **state)
 
 static void refuses_mistyped_members(void **state)
 {
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr object =
-        parsed("{\"t\":\"x\",\"n\":-7,\"r\":7.0,\"y\":1,\"z\":null}");
+    RSBX_AUTO(rsbx_json)
+    rsbx_json_ptr object = parsed("{\"t\":\"x\",\"n\":-7,\"r\":7.0,\"y\":1,\"z\":null}");
     RSBX_AUTO(rsbx_json) rsbx_json_ptr array = parsed("[]");
     const char *text = "kept";
     uint64_t number = 9;

@@ -61,9 +61,24 @@ static void finds_members_and_elements(void **state)
 static void finds_nothing_that_is_not_there(void **state)
 {
     static const char *const paths[] = {
-        "",          "limit",     "limitsx",    "limits.",       "limits.cpu",   "cpus",
-        "images[3]", "images[]",  "images[-1]", "images[1",      "images[1]x",   "images.0",
-        "limits[0]", "x",         ".",          "limits.cpus.x", "limits..cpus", "images[0][0]",
+        "",
+        "limit",
+        "limitsx",
+        "limits.",
+        "limits.cpu",
+        "cpus",
+        "images[3]",
+        "images[]",
+        "images[-1]",
+        "images[1",
+        "images[1]x",
+        "images.0",
+        "limits[0]",
+        "x",
+        ".",
+        "limits.cpus.x",
+        "limits..cpus",
+        "images[0][0]",
         "images[99999999999999999999999]",
     };
 

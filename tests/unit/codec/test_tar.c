@@ -45,11 +45,14 @@ static void plain_ustar_with_fixed_bytes(void **state)
     assert_int_equal(first.data[156], '5');
     file = first.data + 512;
     assert_string_equal(file, "bin/guest");
-    assert_memory_equal(file + 100, "000555 ", 7);         /* mode */
-    assert_memory_equal(file + 124, "00000000017 ", 12);   /* size, octal */
-    assert_memory_equal(file + 136, "00000000000 ", 12);   /* time */
-    assert_memory_equal(file + 257, "ustar\0" "00", 8);
-    assert_int_equal(file[265], '\0');                     /* no owner's name */
+    assert_memory_equal(file + 100, "000555 ", 7);       /* mode */
+    assert_memory_equal(file + 124, "00000000017 ", 12); /* size, octal */
+    assert_memory_equal(file + 136, "00000000000 ", 12); /* time */
+    assert_memory_equal(file + 257,
+                        "ustar\0"
+                        "00",
+                        8);
+    assert_int_equal(file[265], '\0'); /* no owner's name */
     assert_memory_equal(file + 512, "some bytes\0more", 16);
     rsbx_buf_dispose(&first);
     rsbx_buf_dispose(&second);

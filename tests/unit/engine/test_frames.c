@@ -19,8 +19,10 @@ struct collected {
     int answer;
 };
 
-#define COLLECTED_INIT                                                                             \
-    { { RSBX_BUF_INIT(4096), RSBX_BUF_INIT(4U << 20), RSBX_BUF_INIT(4096) }, 0, 0 }
+#define COLLECTED_INIT                                                              \
+    {                                                                               \
+        { RSBX_BUF_INIT(4096), RSBX_BUF_INIT(4U << 20), RSBX_BUF_INIT(4096) }, 0, 0 \
+    }
 
 static int collect(void *payload, int channel, const void *bytes, size_t length, reposbx_error *err)
 {

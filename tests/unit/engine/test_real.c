@@ -118,8 +118,8 @@ static void image_documents(void **state)
     assert_non_null(strstr(err.message, "reposbx-test/none:9"));
     assert_int_equal(
         rsbx_engine_image_inspect(&document, world->engine,
-                                  "reposbx-test/none@sha256:0000000000000000000000000000000000000000"
-                                  "000000000000000000000000",
+                                  "reposbx-test/none@sha256:00000000000000000000000000000000"
+                                  "00000000000000000000000000000000",
                                   real_engine_soon(), &err),
         REPOSBX_ENOTFOUND);
     assert_null(document);
@@ -131,9 +131,9 @@ static void volume_life(void **state)
     json_t *document = NULL;
     const json_t *labels;
 
-    assert_int_equal(rsbx_engine_volume_remove(world->engine, world->volume, real_engine_soon(),
-                                               &err),
-                     REPOSBX_ENOTFOUND);
+    assert_int_equal(
+        rsbx_engine_volume_remove(world->engine, world->volume, real_engine_soon(), &err),
+        REPOSBX_ENOTFOUND);
     make_volume(world, "first");
     make_volume(world, "second"); /* 201 again, and the old labels stay */
     OK(rsbx_engine_volume_inspect(&document, world->engine, world->volume, real_engine_soon(),
@@ -142,9 +142,9 @@ static void volume_life(void **state)
     assert_string_equal(json_string_value(json_object_get(labels, "reposbx.test")), "first");
     json_decref(document);
     create(world, "true", true);
-    assert_int_equal(rsbx_engine_volume_remove(world->engine, world->volume, real_engine_soon(),
-                                               &err),
-                     REPOSBX_EBUSY);
+    assert_int_equal(
+        rsbx_engine_volume_remove(world->engine, world->volume, real_engine_soon(), &err),
+        REPOSBX_EBUSY);
     OK(rsbx_engine_container_remove(world->engine, world->container, real_engine_soon(), &err));
     OK(rsbx_engine_volume_remove(world->engine, world->volume, real_engine_soon(), &err));
     document = NULL;
@@ -161,33 +161,33 @@ static void container_states(void **state)
     json_t *spec = json_pack("{s:s,s:[s]}", "Image", image, "Cmd", "true");
     RSBX_AUTO(rsbx_text) char *warnings = NULL;
 
-    assert_int_equal(rsbx_engine_container_start(world->engine, world->container,
-                                                 real_engine_soon(), &err),
-                     REPOSBX_ENOTFOUND);
-    assert_int_equal(rsbx_engine_container_kill(world->engine, world->container, real_engine_soon(),
-                                                &err),
-                     REPOSBX_ENOTFOUND);
+    assert_int_equal(
+        rsbx_engine_container_start(world->engine, world->container, real_engine_soon(), &err),
+        REPOSBX_ENOTFOUND);
+    assert_int_equal(
+        rsbx_engine_container_kill(world->engine, world->container, real_engine_soon(), &err),
+        REPOSBX_ENOTFOUND);
     create(world, "exec sleep 1000", false);
     assert_int_equal(rsbx_engine_container_create(&warnings, world->engine, world->container, spec,
                                                   real_engine_soon(), &err),
                      REPOSBX_EBUSY);
     json_decref(spec);
-    assert_int_equal(rsbx_engine_container_kill(world->engine, world->container, real_engine_soon(),
-                                                &err),
-                     REPOSBX_EBUSY);
+    assert_int_equal(
+        rsbx_engine_container_kill(world->engine, world->container, real_engine_soon(), &err),
+        REPOSBX_EBUSY);
     OK(rsbx_engine_container_start(world->engine, world->container, real_engine_soon(), &err));
-    assert_int_equal(rsbx_engine_container_start(world->engine, world->container,
-                                                 real_engine_soon(), &err),
-                     REPOSBX_EBUSY);
+    assert_int_equal(
+        rsbx_engine_container_start(world->engine, world->container, real_engine_soon(), &err),
+        REPOSBX_EBUSY);
     OK(rsbx_engine_container_inspect(&document, world->engine, world->container, real_engine_soon(),
                                      &err));
     assert_true(json_is_true(json_object_get(json_object_get(document, "State"), "Running")));
     json_decref(document);
     OK(rsbx_engine_container_kill(world->engine, world->container, real_engine_soon(), &err));
     OK(rsbx_engine_container_remove(world->engine, world->container, real_engine_soon(), &err));
-    assert_int_equal(rsbx_engine_container_remove(world->engine, world->container,
-                                                  real_engine_soon(), &err),
-                     REPOSBX_ENOTFOUND);
+    assert_int_equal(
+        rsbx_engine_container_remove(world->engine, world->container, real_engine_soon(), &err),
+        REPOSBX_ENOTFOUND);
 }
 
 struct heard {
@@ -248,7 +248,10 @@ static void attached_stream(void **state)
     OK(rsbx_stream_shutdown_send(world->stream, &err));
     assert_true(listen_to(&heard, world->stream, 4096));
     assert_int_equal(heard.channel[1].length, 18);
-    assert_memory_equal(heard.channel[1].data, "got:hello\na\0b\xFF" "end\n", 18);
+    assert_memory_equal(heard.channel[1].data,
+                        "got:hello\na\0b\xFF"
+                        "end\n",
+                        18);
     assert_int_equal(heard.channel[2].length, 10);
     assert_memory_equal(heard.channel[2].data, "to-stderr\n", 10);
     for (int i = 0; i < 3; i++)
@@ -334,9 +337,9 @@ static void odd_names(void **state)
     json_t *document = NULL;
 
     for (size_t i = 0; i < sizeof impossible / sizeof impossible[0]; i++)
-        assert_int_equal(rsbx_engine_container_remove(world->engine, impossible[i],
-                                                      real_engine_soon(), &err),
-                         REPOSBX_EINVALID);
+        assert_int_equal(
+            rsbx_engine_container_remove(world->engine, impossible[i], real_engine_soon(), &err),
+            REPOSBX_EINVALID);
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
         int rc = rsbx_engine_container_inspect(&document, world->engine, unknown[i],
                                                real_engine_soon(), &err);
