@@ -105,8 +105,8 @@ static int same_files(const struct rsbx_audit *audit, reposbx_error *err)
     return rc;
 }
 
-/* The line in one write where the kernel takes it whole. What a failed write left is cut off again, so
- * that the log stays a list of whole lines even then. */
+/* The line in one write where the kernel takes it whole. What a failed write left is cut off again,
+ * so that the log stays a list of whole lines even then. */
 static int write_line(const struct rsbx_audit *audit, const struct rsbx_buf *line,
                       reposbx_error *err)
 {
@@ -220,7 +220,8 @@ int rsbx_audit_append(struct rsbx_audit *audit, const char *event, const json_t 
         return rc;
     if (line.length + 1 > line.limit)
         return rsbx_fail(err, REPOSBX_ELIMIT, "a record of more than %zu bytes", line.limit);
-    if (weight == RSBX_AUDIT_ORDINARY && (audit->head.full || line.length + 1 > room(audit, weight))) {
+    if (weight == RSBX_AUDIT_ORDINARY &&
+        (audit->head.full || line.length + 1 > room(audit, weight))) {
         rc = audit->head.full ? REPOSBX_OK : write_full(audit, event, line.length + 1, err);
         return rc != 0 ? rc : fail_full(audit, err);
     }

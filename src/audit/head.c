@@ -21,7 +21,8 @@ static void format_head(char out[RSBX_HEAD_BYTES], const struct rsbx_head *head)
 
     memset(out, ' ', RSBX_HEAD_BYTES);
     length = snprintf(out, RSBX_HEAD_BYTES,
-                      "{\"records\":%llu,\"start\":%llu,\"end\":%llu,\"full\":%s,\"sha256\":\"%s\"}",
+                      "{\"records\":%llu,\"start\":%llu,\"end\":%llu,\"full\":%s,"
+                      "\"sha256\":\"%s\"}",
                       (unsigned long long)head->records, (unsigned long long)head->start,
                       (unsigned long long)head->end, head->full ? "true" : "false", head->sha256);
     out[length] = ' '; /* the longest has some 190 bytes */

@@ -10,8 +10,8 @@
 /*
  * An open log. Invariants, between two calls:
  *  1. `head` is the last record that was acknowledged: nothing lies behind head.end.
- *  2. Both names still mean the files that were opened, and the log has the size that we gave it; this is looked
- *     at before each append.
+ *  2. Both names still mean the files that were opened, and the log has the size that we gave it;
+ *     this is looked at before each append.
  *  3. `broken` is final: it is set by every failure after which 1 or 2 might not hold.
  */
 struct rsbx_audit {

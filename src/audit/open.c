@@ -17,10 +17,10 @@
 #include "base/banned.h"
 
 /*
- * Continuing a log. The head says what was acknowledged: that record must be there, byte for byte, or
- * records were lost and the log is refused. Behind it stands at most what a crash left: whole records
- * that nobody was told of (kept) and one broken line (cut off, and told in a "recovered" record).
- * Without a head the whole log is read, and only an unfinished last line is cut.
+ * Continuing a log. The head says what was acknowledged: that record must be there, byte for byte,
+ * or records were lost and the log is refused. Behind it stands at most what a crash left: whole
+ * records that nobody was told of (kept) and one broken line (cut off, and told in a "recovered"
+ * record). Without a head the whole log is read, and only an unfinished last line is cut.
  */
 
 static int fail_log(reposbx_error *err, const char *reason)

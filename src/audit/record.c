@@ -15,8 +15,8 @@
  *
  *     {"seq":…,…,"prev":"…","sum":"64 hex"}
  *
- * The chain alone protects a record by the one that follows; the sum does it for the last one too, and
- * makes every changed byte visible before the text is looked at as JSON.
+ * The chain alone protects a record by the one that follows; the sum does it for the last one too,
+ * and makes every changed byte visible before the text is looked at as JSON.
  */
 #define SUM_START ",\"sum\":\""
 #define SUM_END "\"}"

@@ -11,7 +11,8 @@
 #include "codec/json.h"
 #include "codec/sha256.h"
 
-/* What the files of this room share: the line, the reader of lines, the head. Private to this room. */
+/* What the files of this room share: the line, the reader of lines, the head. Private to this
+ * room. */
 
 #define RSBX_AUDIT_LOG "events.jsonl"
 #define RSBX_AUDIT_HEAD "head.json"
@@ -39,8 +40,8 @@ void rsbx_record_autop(struct rsbx_record *record);
 /* [a-z][a-z0-9_]*, below RSBX_EVENT_BYTES. */
 bool rsbx_event_good(const char *event);
 
-/* Appends the line without a newline to out, whose limit bounds it (REPOSBX_ELIMIT). What could not be read back
- * as the same value (nesting too deep) is REPOSBX_EINVALID. */
+/* Appends the line without a newline to out, whose limit bounds it (REPOSBX_ELIMIT). What could not
+ * be read back as the same value (nesting too deep) is REPOSBX_EINVALID. */
 int rsbx_record_write(struct rsbx_buf *out, const struct rsbx_record *record, reposbx_error *err);
 
 /* Reads a line; the record owns its data. Not one of ours, or changed since it was written:
@@ -75,14 +76,14 @@ int rsbx_lines_next(enum rsbx_line_kind *kind, const char **line, size_t *length
 /* ---- the head ---- */
 
 /*
- * FOLDER/head.json says how far the log was acknowledged. It is overwritten in place, within one disk
- * sector, after the record is durable, and not synced itself: it may be behind the log, never ahead of it. So
- * a log that ends before it has lost records, which a chain alone cannot show, and bytes behind it may be what
- * a crash left of a record that nobody was told of.
+ * FOLDER/head.json says how far the log was acknowledged. It is overwritten in place, within one
+ * disk sector, after the record is durable, and not synced itself: it may be behind the log, never
+ * ahead of it. So a log that ends before it has lost records, which a chain alone cannot show, and
+ * bytes behind it may be what a crash left of a record that nobody was told of.
  */
 struct rsbx_head {
     uint64_t records;
-    uint64_t start, end; /* the last record's bytes, `end` behind its newline; 0 when there is none */
+    uint64_t start, end; /* the last record, `end` behind its newline; 0 when there is none */
     bool full;           /* "audit_full" is in the log */
     char sha256[RSBX_SHA256_HEX_BYTES]; /* of the last line */
 };

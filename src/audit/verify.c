@@ -15,10 +15,10 @@
 #include "base/banned.h"
 
 /*
- * One reading of the log from its start. Each record must carry its own sum, its place in the sequence and
- * the hash of the line before it; the record that the head names must be that one. What lies behind the
- * last good record decides between a crash and a change: an unfinished line that the head does not know of is
- * what a crash leaves; anything else is not ours.
+ * One reading of the log from its start. Each record must carry its own sum, its place in the
+ * sequence and the hash of the line before it; the record that the head names must be that one.
+ * What lies behind the last good record decides between a crash and a change: an unfinished line
+ * that the head does not know of is what a crash leaves; anything else is not ours.
  */
 struct checking {
     reposbx_audit_report report;
@@ -50,7 +50,8 @@ static void condemn(struct checking *check, int verdict, const char *format, ...
 static bool hash_stream(uint64_t *bytes, char sha256[RSBX_SHA256_HEX_BYTES], int folder_fd,
                         const char *name)
 {
-    RSBX_AUTO(rsbx_fd) int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    RSBX_AUTO(rsbx_fd) int fd =
+        openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct rsbx_sha256 *hash = NULL;
     uint8_t digest[RSBX_SHA256_BYTES];
     char piece[65536];
@@ -254,7 +255,8 @@ int reposbx_audit_verify(reposbx_audit_report *out, const char *folder, reposbx_
         return rsbx_fail_errno(err, errno == ENOENT ? REPOSBX_ENOTFOUND : REPOSBX_EIO,
                                "cannot open the audit folder %s", folder);
     check.dir_fd = dir_fd;
-    /* The head first: a log that is being written only grows, so it is never behind the head that we hold. */
+    /* The head first: a log that is being written only grows, so it is never behind the head that
+     * we hold. */
     rc = read_head(&check, err);
     if (rc != 0)
         return rc;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -D OUT=file.c -D FOLDER=policies -D NAMES=a,b -P embed.cmake: turns FOLDER/a.json, FOLDER/b.json into C arrays.
+# cmake -D OUT=file.c -D FOLDER=policies -D NAMES=a,b -P embed.cmake
+# turns FOLDER/a.json and FOLDER/b.json into C arrays.
 string(REPLACE "," ";" names "${NAMES}")
 set(arrays "")
 set(rows "")

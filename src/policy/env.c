@@ -69,8 +69,8 @@ static bool name_good(const char *name, size_t length)
     return length > 0 && strspn(name, letters) >= length && strchr("0123456789", name[0]) == NULL;
 }
 
-/* One entry. A value may stand where a name was meant ("-e SECRET"), so a text is shown only once it
- * is known to be a well-formed name in front of a '='. */
+/* One entry. A value may stand where a name was meant ("-e SECRET"), so a text is shown only once
+ * it is known to be a well-formed name in front of a '='. */
 static int check_entry(const char *entry, size_t number, reposbx_error *err)
 {
     const char *equals = entry != NULL ? strchr(entry, '=') : NULL;

@@ -67,16 +67,16 @@ struct rsbx_problems {
     size_t dropped; /* found after the list was full */
 };
 
-/* Keeps a mistake at the place of `path` (rsbx_json_locate's; what is not found is put at the start of the
- * document; NULL: no place). Texts of the document may be given with %s. */
+/* Keeps a mistake at the place of `path` (rsbx_json_locate's; what is not found is put at the start
+ * of the document; NULL: no place). Texts of the document may be given with %s. */
 void rsbx_policy_note(struct rsbx_problems *problems, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void rsbx_policy_note_syntax(struct rsbx_problems *problems, const json_error_t *fault);
 /* In the order of their place, and one line more about those that the list could not hold. */
 void rsbx_policy_sort_problems(struct rsbx_problems *problems);
 
-/* Reads a document: either *out is a policy and there is no problem, or there is at least one. The return value
- * tells of failures of our own (no memory) alone. */
+/* Reads a document: either *out is a policy and there is no problem, or there is at least one. The
+ * return value tells of failures of our own (no memory) alone. */
 int rsbx_policy_read(reposbx_policy **out, struct rsbx_problems *problems, const char *text,
                      size_t length, reposbx_error *err);
 

@@ -56,7 +56,8 @@ int rsbx_check_host(const reposbx_policy *policy, const struct rsbx_host_facts *
         return refuse("the engine cannot limit memory", delegate, err);
     if (!facts->swap_limit)
         return refuse("the engine cannot limit swap",
-                      "boot with swapaccount=1, or see that the memory controller is delegated", err);
+                      "boot with swapaccount=1, or see that the memory controller is delegated",
+                      err);
     if (!facts->cpu_limit)
         return refuse("the engine cannot limit processors", delegate, err);
     if (!facts->pids_limit)

@@ -12,8 +12,8 @@
 
 /*
  * One walk over the document in its own order, so that the mistakes come out in the order of their
- * places even where the list is full. A value that is wrong leaves its default standing and the walk
- * goes on.
+ * places even where the list is full. A value that is wrong leaves its default standing and the
+ * walk goes on.
  */
 struct reading {
     reposbx_policy *policy;
@@ -24,6 +24,8 @@ struct reading {
 };
 
 #define PATH_BYTES 512U
+
+#define NOTE(in, ...) rsbx_policy_note((in)->problems, __VA_ARGS__)
 
 /* ---- words that are nearly right ---- */
 
@@ -78,10 +80,10 @@ static void note_unknown(struct reading *in, const char *section, const char *ke
 
         if (strcmp(field->key, key) == 0) {
             if (field->section[0] == '\0')
-                rsbx_policy_note(in->problems, path, "\"%s\" does not belong into \"%s\" but to the top level", key,
+                NOTE(in, path, "\"%s\" does not belong into \"%s\" but to the top level", key,
                      section);
             else
-                rsbx_policy_note(in->problems, path, "\"%s\" belongs into \"%s\"", key, field->section);
+                NOTE(in, path, "\"%s\" belongs into \"%s\"", key, field->section);
             return;
         }
         if (strcmp(field->section, section) == 0)
@@ -92,9 +94,9 @@ static void note_unknown(struct reading *in, const char *section, const char *ke
     if (section[0] == '\0')
         consider(&best, &distance, "version", key);
     if (best != NULL)
-        rsbx_policy_note(in->problems, path, "unknown key \"%.100s\"; did you mean \"%s\"?", key, best);
+        NOTE(in, path, "unknown key \"%.100s\"; did you mean \"%s\"?", key, best);
     else
-        rsbx_policy_note(in->problems, path, "unknown key \"%.100s\"", key);
+        NOTE(in, path, "unknown key \"%.100s\"", key);
 }
 
 /* ---- values ---- */
@@ -130,7 +132,7 @@ static bool read_flag(struct reading *in, const struct rsbx_field *field, const 
                       const char *path)
 {
     if (!json_is_boolean(value)) {
-        rsbx_policy_note(in->problems, path, "%s must be true or false, not %s", path, type_word(value));
+        NOTE(in, path, "%s must be true or false, not %s", path, type_word(value));
         return false;
     }
     *(bool *)place(in, field) = json_is_true(value);
@@ -155,7 +157,7 @@ static bool read_words(struct reading *in, const struct rsbx_field *field, const
         if (given != NULL)
             consider(&best, &distance, field->words[i], given);
     }
-    rsbx_policy_note(in->problems, path, "%s must be \"%s\"%s%s%s or \"%s\", not %s%.60s%s", path, field->words[0],
+    NOTE(in, path, "%s must be \"%s\"%s%s%s or \"%s\", not %s%.60s%s", path, field->words[0],
          field->words[2] != NULL ? ", \"" : "", field->words[2] != NULL ? field->words[1] : "",
          field->words[2] != NULL ? "\"" : "",
          field->words[2] != NULL ? field->words[2] : field->words[1], given != NULL ? "\"" : "",
@@ -166,7 +168,7 @@ static bool read_words(struct reading *in, const struct rsbx_field *field, const
 /* Bounds are whole numbers or have few digits: "%.15g" shows them as they were written. */
 static bool note_range(struct reading *in, const struct rsbx_field *field, const char *path)
 {
-    rsbx_policy_note(in->problems, path, "%s must lie between %.16g and %.16g", path, field->least, field->most);
+    NOTE(in, path, "%s must lie between %.16g and %.16g", path, field->least, field->most);
     return false;
 }
 
@@ -176,7 +178,7 @@ static bool read_number(struct reading *in, const struct rsbx_field *field, cons
     double number;
 
     if (!json_is_number(value)) {
-        rsbx_policy_note(in->problems, path, "%s must be a number, not %s", path, type_word(value));
+        NOTE(in, path, "%s must be a number, not %s", path, type_word(value));
         return false;
     }
     number = json_number_value(value);
@@ -196,7 +198,7 @@ static bool read_count(struct reading *in, const struct rsbx_field *field, const
         return true;
     }
     if (!json_is_integer(value)) {
-        rsbx_policy_note(in->problems, path, "%s must be a whole number in plain digits, not %s", path,
+        NOTE(in, path, "%s must be a whole number in plain digits, not %s", path,
              json_is_real(value) ? "a fraction or power" : type_word(value));
         return false;
     }
@@ -229,18 +231,18 @@ static bool read_text(struct reading *in, const struct rsbx_field *field, const 
     char *copy = NULL;
 
     if (text == NULL && !(null_allowed && json_is_null(value))) {
-        rsbx_policy_note(in->problems, path, "%s must be text%s, not %s", path, null_allowed ? " or null" : "",
+        NOTE(in, path, "%s must be text%s, not %s", path, null_allowed ? " or null" : "",
              type_word(value));
         return false;
     }
     if (field->kind == RSBX_FIELD_PATH && text != NULL &&
         (text[0] != '/' || strlen(text) > RSBX_MAX_PATH_BYTES)) {
-        rsbx_policy_note(in->problems, path, "%s must be an absolute path of at most %u bytes, or null", path,
+        NOTE(in, path, "%s must be an absolute path of at most %u bytes, or null", path,
              RSBX_MAX_PATH_BYTES);
         return false;
     }
     if (field->kind != RSBX_FIELD_PATH && text != NULL && !rsbx_plain_name(text, 128)) {
-        rsbx_policy_note(in->problems, path,
+        NOTE(in, path,
              "%s must be 1 to 128 letters, digits, '_', '.' or '-', the first a letter or digit",
              path);
         return false;
@@ -261,17 +263,17 @@ static bool read_image(struct reading *in, const json_t *value, const char *path
     const char *problem;
 
     if (image == NULL) {
-        rsbx_policy_note(in->problems, path, "%s must be text, not %s", path, type_word(value));
+        NOTE(in, path, "%s must be text, not %s", path, type_word(value));
         return false;
     }
     problem = rsbx_image_problem(image);
     if (problem != NULL) {
-        rsbx_policy_note(in->problems, path, "%s is no image reference: %s", path, problem);
+        NOTE(in, path, "%s is no image reference: %s", path, problem);
         return false;
     }
     for (size_t i = 0; i < policy->image_count; i++) {
         if (strcmp(policy->images[i], image) == 0) {
-            rsbx_policy_note(in->problems, path, "%s is on the list already: \"%.150s\"", path, image);
+            NOTE(in, path, "%s is on the list already: \"%.150s\"", path, image);
             return false;
         }
     }
@@ -291,12 +293,12 @@ static bool read_images(struct reading *in, const json_t *value, const char *pat
     size_t count;
 
     if (!json_is_array(value)) {
-        rsbx_policy_note(in->problems, path, "%s must be a list of text, not %s", path, type_word(value));
+        NOTE(in, path, "%s must be a list of text, not %s", path, type_word(value));
         return false;
     }
     count = json_array_size(value);
     if (count > RSBX_MAX_POLICY_IMAGES) {
-        rsbx_policy_note(in->problems, path, "%s has more than %u elements", path, RSBX_MAX_POLICY_IMAGES);
+        NOTE(in, path, "%s has more than %u elements", path, RSBX_MAX_POLICY_IMAGES);
         return false;
     }
     if (count == 0)
@@ -363,10 +365,10 @@ static bool is_section(const char *key)
 static void read_version(struct reading *in, const json_t *value)
 {
     if (!json_is_integer(value))
-        rsbx_policy_note(in->problems, "version", "version must be the number 1, not %s",
+        NOTE(in, "version", "version must be the number 1, not %s",
              json_is_real(value) ? "a fraction or power" : type_word(value));
     else if (json_integer_value(value) != 1)
-        rsbx_policy_note(in->problems, "version", "version %" JSON_INTEGER_FORMAT " is not known; this library knows 1",
+        NOTE(in, "version", "version %" JSON_INTEGER_FORMAT " is not known; this library knows 1",
              json_integer_value(value));
 }
 
@@ -392,7 +394,7 @@ static void read_member(struct reading *in, const char *section, const char *key
         if (json_is_object(value))
             read_object(in, value, key);
         else
-            rsbx_policy_note(in->problems, path, "%s must be an object, not %s", path, type_word(value));
+            NOTE(in, path, "%s must be an object, not %s", path, type_word(value));
     } else {
         note_unknown(in, section, key, path);
     }
@@ -424,12 +426,12 @@ static void check_pairs(struct reading *in)
 
     if (good_pair(in, output, audit) &&
         policy->limits.output_bytes > policy->limits.audit_log_bytes)
-        rsbx_policy_note(in->problems, in->given[output] ? "limits.output_bytes" : "limits.audit_log_bytes",
+        NOTE(in, in->given[output] ? "limits.output_bytes" : "limits.audit_log_bytes",
              "limits.output_bytes (%llu) may not exceed limits.audit_log_bytes (%llu)",
              (unsigned long long)policy->limits.output_bytes,
              (unsigned long long)policy->limits.audit_log_bytes);
     if (good_pair(in, quota, disk) && policy->require_disk_quota && policy->disk_bytes == 0)
-        rsbx_policy_note(in->problems, "workspace.require_disk_quota",
+        NOTE(in, "workspace.require_disk_quota",
              "workspace.require_disk_quota needs a size in workspace.disk_bytes");
 }
 
@@ -463,11 +465,11 @@ int rsbx_policy_read(reposbx_policy **out, struct rsbx_problems *problems, const
         return rsbx_fail_memory(err);
     in.policy = policy;
     if (!json_is_object(document)) {
-        rsbx_policy_note(in.problems, "", "a policy must be an object, not %s", type_word(document));
+        NOTE(&in, "", "a policy must be an object, not %s", type_word(document));
         return REPOSBX_OK;
     }
     if (json_object_get(document, "version") == NULL)
-        rsbx_policy_note(in.problems, "", "\"version\": 1 is missing");
+        NOTE(&in, "", "\"version\": 1 is missing");
     read_object(&in, document, "");
     check_pairs(&in);
     if (in.no_memory)

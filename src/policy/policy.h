@@ -11,7 +11,8 @@
 #include "base/cleanup.h"
 #include "codec/json.h"
 
-/* Pure decisions: the policy document and the rules for requests. Nothing here touches an engine. */
+/* Pure decisions: the policy document and the rules for requests. Nothing here touches an
+ * engine. */
 
 enum rsbx_workspace_mode { RSBX_WORKSPACE_AUTO, RSBX_WORKSPACE_OVERLAY, RSBX_WORKSPACE_COPY };
 enum rsbx_network_mode { RSBX_NETWORK_NONE, RSBX_NETWORK_BRIDGE };
@@ -21,7 +22,7 @@ struct reposbx_policy {
     char **images;
     size_t image_count;
     enum rsbx_network_mode network;
-    bool read_only_rootfs;             /* false only by the document's own word: then / is writable */
+    bool read_only_rootfs;             /* false: the document says so, and / is writable */
     bool require_rootless_runtime;
     bool require_source_revision;
     bool allow_unpinned_image;
@@ -53,9 +54,10 @@ int rsbx_check_revision(const char *revision, reposbx_error *err);      /* REPOS
 int rsbx_check_task_id(const char *task_id, reposbx_error *err);
 int rsbx_check_platform(const char *platform, reposbx_error *err);      /* os/arch[/variant] */
 int rsbx_check_argv(const char *const *argv, size_t argc, reposbx_error *err);
-/* "NAME=value" strings: name rule, refused names (in any case), duplicates, sizes. Never echoes a value, nor an
- * entry that might be one. PATH, HOME, TMPDIR, CI and LANG, which the guest sets for every command, may be given: the
- * caller's value takes the place of the guest's. Nothing is lost by that, since a command can set them itself. */
+/* "NAME=value" strings: name rule, refused names (in any case), duplicates, sizes. Never echoes a
+ * value, nor an entry that might be one. PATH, HOME, TMPDIR, CI and LANG, which the guest sets for
+ * every command, may be given: the caller's value takes the place of the guest's. Nothing is lost
+ * by that, since a command can set them itself. */
 int rsbx_check_env(const char *const *env, size_t count, reposbx_error *err);
 /* Whether a name is refused for commands / secret-like in an image. */
 bool rsbx_env_name_refused(const char *name, size_t length);
@@ -75,8 +77,9 @@ struct rsbx_image_facts {
     size_t volume_count;               /* VOLUME entries */
 };
 void rsbx_image_facts_dispose(struct rsbx_image_facts *facts);
-/* Pin matches id or RepoDigests, platform equal, no VOLUME, no secret-like Env name. `platform` is checked text;
- * a variant that the platform does not name must be empty in the image or "v8" for arm64. */
+/* Pin matches id or RepoDigests, platform equal, no VOLUME, no secret-like Env name. `platform` is
+ * checked text; a variant that the platform does not name must be empty in the image or "v8" for
+ * arm64. */
 int rsbx_check_image(const reposbx_policy *policy, const char *reference, const char *platform,
                      const struct rsbx_image_facts *facts, reposbx_error *err);
 
@@ -93,8 +96,9 @@ struct rsbx_host_facts {
 int rsbx_check_host(const reposbx_policy *policy, const struct rsbx_host_facts *facts,
                     reposbx_error *err);
 
-/* The limits of one command: the policy's, lowered by the request (0 = keep). Raising, NaN, infinity, negative:
- * refused by field name. Also the smallest that work: memory 6 MiB, cpus 0.01, pids 2. */
+/* The limits of one command: the policy's, lowered by the request (0 = keep). Raising, NaN,
+ * infinity, negative: refused by field name. Also the smallest that work: memory 6 MiB, cpus 0.01,
+ * pids 2. */
 struct rsbx_limit_request {
     double cpus, timeout_seconds;
     uint64_t memory_bytes, pids;

@@ -24,8 +24,8 @@ int rsbx_check_task_id(const char *task_id, reposbx_error *err)
     if (task_id != NULL && strnlen(task_id, 129) <= 128 && rsbx_plain_name(task_id, 128))
         return REPOSBX_OK;
     return rsbx_fail(err, REPOSBX_EPOLICY,
-                     "task_id: must be 1 to 128 letters, digits, '_', '.' or '-', the first a letter "
-                     "or digit");
+                     "task_id: must be 1 to 128 letters, digits, '_', '.' or '-', the first a "
+                     "letter or digit");
 }
 
 /* Length of one lower-case word of a platform, 0 when there is none. */

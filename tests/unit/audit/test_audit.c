@@ -217,9 +217,9 @@ static void large_records_are_refused_whole(void **state)
     assert_int_equal(audit_reopen(AUDIT_LIMIT, NULL), 0);
     append_ok("step");
     assert_int_equal(json_object_set_new(data, "argv", json_stringn(text, length)), 0);
-    assert_int_equal(rsbx_audit_append(audit_log, "command_started", data, RSBX_AUDIT_ORDINARY, NULL),
+    assert_int_equal(rsbx_audit_append(audit_log, "large", data, RSBX_AUDIT_ORDINARY, NULL),
                      REPOSBX_ELIMIT);
-    assert_int_equal(rsbx_audit_append(audit_log, "command_started", data, RSBX_AUDIT_FINAL, NULL),
+    assert_int_equal(rsbx_audit_append(audit_log, "large", data, RSBX_AUDIT_FINAL, NULL),
                      REPOSBX_ELIMIT);
     append_ok("step");
     expect_verdict(REPOSBX_AUDIT_OPEN, 2, 0);
@@ -230,8 +230,8 @@ static void large_records_are_refused_whole(void **state)
     /* The largest argv of a request fits, also where each byte is escaped. */
     memset(text, 0x1B, RSBX_MAX_ARGV_BYTES);
     assert_int_equal(json_object_set_new(data, "argv", json_stringn(text, RSBX_MAX_ARGV_BYTES)), 0);
-    assert_int_equal(rsbx_audit_append(audit_log, "command_started", data, RSBX_AUDIT_ORDINARY, NULL),
-                     0);
+    assert_int_equal(
+        rsbx_audit_append(audit_log, "command_started", data, RSBX_AUDIT_ORDINARY, NULL), 0);
     json_decref(data);
     free(text);
     assert_int_equal(audit_reopen(AUDIT_LIMIT, NULL), 0);

@@ -50,7 +50,8 @@ static void pieces_are_counted_and_hashed(void **state)
 
 static void names_are_plain_and_new(void **state)
 {
-    static const char *const bad[] = { "", ".", "..", ".x", "a/b", "../x", "/x", "a b", "a\n", "\xff" };
+    static const char *const bad[] = { "",     ".",  "..",  ".x",  "a/b",
+                                       "../x", "/x", "a b", "a\n", "\xff" };
     struct rsbx_capture *second = NULL;
 
     (void)state;

@@ -76,7 +76,8 @@ static void faults_are_typed(void **state)
     text[length - 1] = '\n';
     audit_store("events.jsonl", text, length);
     offset = 0;
-    assert_int_equal(reposbx_audit_read(audit_path, &offset, take, &seen, NULL), REPOSBX_EMALFORMED);
+    assert_int_equal(reposbx_audit_read(audit_path, &offset, take, &seen, NULL),
+                     REPOSBX_EMALFORMED);
     assert_int_equal(seen.count, 0);
     audit_store("events.jsonl", text + 1, length - 1); /* exactly the bound */
     assert_int_equal(reposbx_audit_read(audit_path, &offset, take, &seen, NULL), 0);

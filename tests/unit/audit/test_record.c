@@ -102,8 +102,8 @@ static void any_value_comes_back(void **state)
 static void impossible_records_are_refused(void **state)
 {
     static const char *const events[] = { "", "A", "a b", "a\n", "1a", "a-b",
-                                          "a23456789012345678901234567890123456789012345678901234567"
-                                          "890123" };
+                                          "a2345678901234567890123456789012345678901234567"
+                                          "8901234567890123" };
     json_t *data = json_object(), *list = json_array();
     struct rsbx_buf line = RSBX_BUF_INIT(4096);
 

@@ -27,8 +27,8 @@ static void finish_command(json_t *out_entry, json_t *err_entry)
     json_t *data = json_pack("{s:o, s:o}", "stdout", out_entry, "stderr", err_entry);
 
     assert_non_null(data);
-    assert_int_equal(rsbx_audit_append(audit_log, "command_finished", data, RSBX_AUDIT_ORDINARY, NULL),
-                     0);
+    assert_int_equal(
+        rsbx_audit_append(audit_log, "command_finished", data, RSBX_AUDIT_ORDINARY, NULL), 0);
     json_decref(data);
 }
 

@@ -157,8 +157,10 @@ static void syntax_is_strict(void **state)
     expect_bad("{\"version\":1,\"name\":\"a\\u0000b\"}", 1, 30, "");
     expect_bad("[]", 1, 1, "must be an object");
     expect_bad(" \n 7", 2, 2, "must be an object");
-    expect_bad("{\"version\":1,\n \"name\":\"a\",\n \"name\":\"b\"}", 3, 2, "\"name\" stands twice");
-    expect_bad("{\"version\":1,\"limits\":{\"pids\":3, \"pids\":3}}", 1, 34, "\"pids\" stands twice");
+    expect_bad("{\"version\":1,\n \"name\":\"a\",\n \"name\":\"b\"}", 3, 2,
+               "\"name\" stands twice");
+    expect_bad("{\"version\":1,\"limits\":{\"pids\":3, \"pids\":3}}", 1, 34,
+               "\"pids\" stands twice");
     expect_bad("{\"version\":1,\"a\\\"\":1,\"a\\\"\":1}", 1, 22, "stands twice");
 }
 
@@ -177,7 +179,8 @@ static void unknown_keys_are_named_with_a_guess(void **state)
 {
     (void)state;
     expect_bad("{\"version\":1,\"netwrok\":\"none\"}", 1, 14, "did you mean \"network\"?");
-    expect_bad("{\"version\":1,\n  \"limits\": {\n    \"pid\": 3}}", 3, 5, "did you mean \"pids\"?");
+    expect_bad("{\"version\":1,\n  \"limits\": {\n    \"pid\": 3}}", 3, 5,
+               "did you mean \"pids\"?");
     expect_bad("{\"version\":1,\"limit\":{}}", 1, 14, "did you mean \"limits\"?");
     expect_bad("{\"version\":1,\"pids\":3}", 1, 14, "\"pids\" belongs into \"limits\"");
     expect_bad("{\"version\":1,\"limits\":{\"network\":\"none\"}}", 1, 24, "to the top level");
@@ -237,7 +240,8 @@ static void numbers_are_numbers(void **state)
 static void flags_words_and_texts(void **state)
 {
     static const char *const flags[] = { "1", "0", "\"true\"", "null", "[]", NULL };
-    static const char *const words[] = { "\"Keep\"", "\"\"", "true", "null", "1", "[\"keep\"]", NULL };
+    static const char *const words[] = { "\"Keep\"", "\"\"", "true", "null", "1",
+                                         "[\"keep\"]", NULL };
     static const char *const names[] = { "null", "1", "\"\"", "\"-a\"", "\"a b\"", "\"a/b\"",
                                          "\"\\u00e9\"", NULL };
 
@@ -294,7 +298,8 @@ static void pairs_are_checked(void **state)
     expect_bad("{\"version\":1,\"limits\":{\"audit_log_bytes\":10,\"output_bytes\":11}}", 1, 45,
                "limits.output_bytes (11)");
     expect_good("{\"version\":1,\"limits\":{\"audit_log_bytes\":10,\"output_bytes\":10}}");
-    expect_bad("{\"version\":1,\"workspace\":{\"require_disk_quota\":true}}", 1, 27, "needs a size");
+    expect_bad("{\"version\":1,\"workspace\":{\"require_disk_quota\":true}}", 1, 27,
+               "needs a size");
     /* A value that is wrong in itself is said once. */
     expect_bad("{\"version\":1,\"limits\":{\"audit_log_bytes\":0,\"output_bytes\":9000000}}", 1, 24,
                "limits.audit_log_bytes");
