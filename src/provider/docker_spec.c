@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "guest/protocol.h"
 
@@ -38,16 +37,19 @@ static json_t *mounts_value(const struct rsbx_slot_spec *spec)
     return mounts;
 }
 
+/* runc gives a tmpfs the mode of the folder that the image has in its place, whatever `mode` says; as the
+ * owner, the command can write to it all the same. */
+static json_t *tmpfs_options(const struct rsbx_slot_spec *spec, uint64_t size)
+{
+    return json_sprintf("rw,nosuid,nodev,noexec,mode=1777,uid=%" PRIu32 ",gid=%" PRIu32
+                        ",size=%" PRIu64,
+                        spec->uid, spec->gid, size);
+}
+
 static json_t *tmpfs_value(const struct rsbx_slot_spec *spec)
 {
-    char tmp[96];
-    char run[96];
-
-    (void)snprintf(tmp, sizeof tmp, "rw,nosuid,nodev,noexec,mode=1777,size=%" PRIu64,
-                   spec->tmpfs_bytes);
-    (void)snprintf(run, sizeof run, "rw,nosuid,nodev,noexec,mode=1777,size=%" PRIu64,
-                   spec->run_bytes);
-    return json_pack("{s:s, s:s}", "/tmp", tmp, "/run", run);
+    return json_pack("{s:o, s:o}", "/tmp", tmpfs_options(spec, spec->tmpfs_bytes), "/run",
+                     tmpfs_options(spec, spec->run_bytes));
 }
 
 static json_t *security_value(const struct rsbx_slot_spec *spec)

@@ -70,7 +70,7 @@ static int on_data(void *payload, const uint8_t *bytes, size_t length, reposbx_e
     if (collection->content.length != collection->size)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "%s changed while it was read", collection->path);
     return rsbx_bundle_add(collection->bundle, collection->path, collection->path_length,
-                           collection->mode, collection->content.data, collection->content.length,
+                           collection->mode & 0777, collection->content.data, collection->content.length,
                            err);
 }
 
