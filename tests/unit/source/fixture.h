@@ -36,7 +36,10 @@ void fx_git(char out[128], const struct fx *fx, const char *const *argv);
 /* git add everything, commit, and the commit's id. */
 void fx_commit_all(char out[41], const struct fx *fx);
 
-/* An object of any bytes, valid or not. */
+/* A file that holds these bytes as a zlib stream; and where a loose object lies. */
+void fx_stored(const struct fx *fx, const char *relative, const void *bytes, size_t length);
+void fx_loose_name(char out[64], const char *hex);
+/* A loose object of any bytes, valid or not. */
 void fx_object(char out[41], const struct fx *fx, const char *type, const void *bytes,
                size_t length);
 void fx_blob(char out[41], const struct fx *fx, const char *text);
