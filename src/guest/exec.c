@@ -39,7 +39,7 @@ struct exec {
     size_t input_left;
 };
 
-/* Reads a stream once. At the cap one byte more is read, not sent: it proves that there was more. */
+/* Reads a stream once. At the cap one byte more is read, not sent: proof that there was more. */
 static bool read_stream(struct exec *exec, struct stream *stream)
 {
     static uint8_t piece[RSBX_WIRE_PIECE_BYTES];

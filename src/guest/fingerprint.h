@@ -19,9 +19,9 @@
  * folder its subfolders in the same order. Last "entry-count", 8 bytes big endian.
  *
  * Skipped: ignored names (rsbx_fp_ignored) and excluded subtrees. What is skipped, and every mode,
- * is covered by the *rest digest* instead: SHA-256 over, for every entry of the snapshot in the same
- * walk order, mode (4 bytes BE), path length (4 bytes BE), path, size (8 bytes BE), and the content
- * of those entries alone that the fingerprint skips.
+ * is covered by the *rest digest* instead: SHA-256 over, for every entry of the snapshot in the
+ * same walk order, mode (4 bytes BE), path length (4 bytes BE), path, size (8 bytes BE), and the
+ * content of those entries alone that the fingerprint skips.
  */
 
 /* Anything with an update function: libcrypto's outside, our own inside. */
@@ -37,7 +37,7 @@ bool rsbx_fp_ignored(const char *name, size_t length);
  * U+DC00 + byte (U+DC80…U+DCFF). */
 int rsbx_fp_compare(const char *a, size_t a_length, const char *b, size_t b_length);
 
-/* Whether the path, or a folder above it, is ignored or excluded. `excludes` are normal-form paths. */
+/* Whether the path, or a folder above it, is ignored or excluded. `excludes` are normal paths. */
 bool rsbx_fp_skipped(const char *path, size_t length, const char *const *excludes,
                      size_t exclude_count);
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,16 +31,16 @@
  *     inside the namespace, so the command cannot stop, end or confuse PID 1. SIGCHLD is blocked
  *     and read as a descriptor; a forged one only causes a look at the children.
  *  4. The guest is not dumpable: the command, of the same user, can neither trace nor read it.
- *  5. The command gets pipes and /dev/null alone. Descriptors 0, 1 and 2 of the guest and everything
- *     else that is open are closed in the child before execve, so frames cannot be forged.
- *  6. No process outlives the trailer. It is sent after waitpid said ECHILD, and then only the guest
- *     is left in the namespace.
- *  7. Neither a slow controller nor a command that does not read can stop the clock: while a command
- *     runs, every descriptor is waited for together with the deadline.
+ *  5. The command gets pipes and /dev/null alone. The guest's own 0, 1 and 2 and everything else
+ *     that is open are closed in the child before execve, so frames cannot be forged.
+ *  6. No process outlives the trailer. It is sent after waitpid said ECHILD, and then only the
+ *     guest is left in the namespace.
+ *  7. Neither a slow controller nor a command that does not read can stop the clock: while a
+ *     command runs, every descriptor is waited for together with the deadline.
  *  8. Memory is bounded: one message in, a queue of fixed size out, the texts of the request, and
  *     the names of the folders on one path while a tree is walked.
- *  9. Paths are bytes. Every open is beneath one of two roots and follows no symlink; what was opened
- *     is examined through its descriptor before it is read.
+ *  9. Paths are bytes. Every open is beneath one of two roots and follows no symlink; what was
+ *     opened is examined through its descriptor before it is read.
  * 10. A failure ends the request, never with a part of the answer passed off as the whole: FAIL
  *     takes the place of the END that is missing.
  */

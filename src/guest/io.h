@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /*
- * Messages on stdin and stdout. Output goes through a queue of fixed size; whoever waits for room in
- * it also watches for the end of stdin. Any end of file, broken pipe or malformed header ends the
- * guest with everything that it started.
+ * Messages on stdin and stdout. Output goes through a queue of fixed size; whoever waits for room
+ * in it also watches for the end of stdin. Any end of file, broken pipe or malformed header ends
+ * the guest with everything that it started.
  */
 
 struct rsbx_message {

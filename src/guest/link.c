@@ -70,7 +70,7 @@ static mode_t type_of(const struct resolver *state)
                : 0;
 }
 
-/* Walks one name. OUTSIDE and UNRESOLVED end the walk, FOLDER and REGULAR only say what is there. */
+/* Walks one name. OUTSIDE and UNRESOLVED end the walk, FOLDER and REGULAR say what is there. */
 static enum rsbx_link_state walk_name(struct resolver *state, const char *name, size_t length,
                                       bool last)
 {

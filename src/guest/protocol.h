@@ -174,9 +174,9 @@ enum rsbx_change {
     RSBX_CHANGE_OMITTED = 4   /* `reason` says why; neither old nor new content follows */
 };
 
-/* ENTRY payload: 40 bytes and the path. Modes are Git's: 0100644, 0100755, 0120000 (symlink), 040000
- * (folder), 0 (absent, or of no kind that Git knows). Of a SCAN, old content is sent when old_mode is
- * a file or link, new content when new_mode is; each followed by END. */
+/* ENTRY payload: 40 bytes and the path. Modes are Git's: 0100644, 0100755, 0120000 (symlink),
+ * 040000 (folder), 0 (absent, or of no kind that Git knows). Of a SCAN, old content is sent when
+ * old_mode is a file or link, new content when new_mode is; each followed by END. */
 struct rsbx_entry {
     uint32_t change;
     uint32_t reason;

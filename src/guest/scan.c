@@ -12,10 +12,10 @@
 #include "guest/walk.h"
 
 /*
- * The baseline (old) and the workspace (new) are walked at the same time, both in the order of their
- * names with a folder before what is in it. That is one order for both trees, so the two walks merge
- * like two sorted lists: the smaller path exists on its side alone. Nothing but names, types, the
- * owner's x bit, sizes and bytes is compared; times are the command's to set.
+ * The baseline (old) and the workspace (new) are walked at the same time, both in the order of
+ * their names with a folder before what is in it. That is one order for both trees, so the two
+ * walks merge like two sorted lists: the smaller path exists on its side alone. Nothing but names,
+ * types, the owner's x bit, sizes and bytes is compared; times are the command's to set.
  */
 
 struct side {

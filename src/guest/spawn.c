@@ -17,7 +17,8 @@
 #define HOME_FOLDER "/tmp/home"
 /* Where a name without a slash is looked for when the request has no PATH. */
 #define DEFAULT_PATH "/bin:/usr/bin"
-/* Descriptors of a container are limited to some thousands; without close_range no more are tried. */
+/* A container is limited to some thousands of descriptors.
+ * Without close_range no more than these are tried. */
 #define MAX_CLOSED 65536U
 
 struct child_ends {
@@ -52,7 +53,7 @@ static void prefer_as_victim(void)
     fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
         if (write(fd, "1000", 4) != 4) {
-            /* Raising one's own score is always allowed; without /proc there is nothing to raise. */
+            /* Raising one's own score is always allowed; without /proc there is none. */
         }
         close(fd);
     }
@@ -163,7 +164,8 @@ static int open_cwd(struct rsbx_guest *guest)
     }
     fd = rsbx_open_beneath(root, cwd, O_RDONLY | O_DIRECTORY);
     if (fd == -EACCES) {
-        fd = rsbx_open_beneath(root, cwd, O_PATH | O_DIRECTORY); /* may be searchable all the same */
+        /* It may be searchable all the same. */
+        fd = rsbx_open_beneath(root, cwd, O_PATH | O_DIRECTORY);
     }
     if (fd < 0) {
         rsbx_guest_fail(guest, -fd, "cannot open the working folder", cwd, strlen(cwd));

@@ -67,7 +67,8 @@ static void test_vectors(void **state)
     static const struct file five[] = {{"A.txt", "A"}, {"a.txt", "a"}, {"b.txt", "b"},
                                        {"a/z.txt", "z"}, {"a/b/c.txt", ""}};
     static const struct file excluded[] = {
-        {"docs/a.md", "# a\n"}, {"docs/api/b.md", "b"}, {"docsx/c.md", "c"}, {"src/x.c", "int x;\n"}};
+        {"docs/a.md", "# a\n"}, {"docs/api/b.md", "b"}, {"docsx/c.md", "c"},
+        {"src/x.c", "int x;\n"}};
     static const char *const docs[] = {"docs"};
 
     (void)state;

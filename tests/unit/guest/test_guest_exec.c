@@ -405,7 +405,8 @@ static void test_fork_bomb(void **state)
     (void)state;
     /* Bounded, so that a guest that fails does not take the machine with it. */
     box_shell(&box, &reply,
-              "f() { [ $1 -gt 0 ] && { f $(($1-1)) & f $(($1-1)) & }; sleep 100; }; f 7", 1000, CAP);
+              "f() { [ $1 -gt 0 ] && { f $(($1-1)) & f $(($1-1)) & }; sleep 100; }; f 7", 1000,
+              CAP);
     assert_int_equal(reply.trailer.flags, RSBX_TRAILER_TIMED_OUT);
     assert_true(reply.trailer.survivors > 50);
 }
