@@ -22,8 +22,8 @@
 typedef json_t *rsbx_json_ptr;
 RSBX_CLEANUP(rsbx_json, rsbx_json_ptr, json_decref);
 
-/* REPOSBX_EMALFORMED with "what: line L column C: reason". Any JSON value is accepted at the top.
- * */
+/* REPOSBX_EMALFORMED with "what: line L column C: reason". Any JSON value is accepted at the
+ * top. */
 int rsbx_json_parse(json_t **out, const void *bytes, size_t length, const char *what,
                     reposbx_error *err);
 

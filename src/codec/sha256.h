@@ -15,8 +15,8 @@ struct rsbx_sha256;
 
 int rsbx_sha256_new(struct rsbx_sha256 **out, reposbx_error *err);
 void rsbx_sha256_free(struct rsbx_sha256 *hash);
-/* Never fails for bytes in memory; the signature fits rsbx_fp_hash (state is a struct rsbx_sha256).
- * */
+/* Never fails for bytes in memory; the signature fits rsbx_fp_hash (state is a struct
+ * rsbx_sha256). */
 void rsbx_sha256_update(void *hash, const void *bytes, size_t length);
 /* The digest; the hash is ready for a new message afterwards. */
 void rsbx_sha256_finish(struct rsbx_sha256 *hash, uint8_t out[RSBX_SHA256_BYTES]);

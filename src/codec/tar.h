@@ -21,8 +21,8 @@ int rsbx_tar_write(struct rsbx_buf *out, const struct rsbx_tar_member *members, 
                    reposbx_error *err);
 
 /* The bytes of the first regular file of an archive, whose base name must be `name`.
- * REPOSBX_EPROTOCOL when there is no such file or the archive is damaged; bounded by out's limit.
- * */
+ * REPOSBX_EPROTOCOL when there is no such file or the archive is damaged; bounded by out's
+ * limit. */
 int rsbx_tar_read_file(struct rsbx_buf *out, const char *name, const void *bytes, size_t length,
                        reposbx_error *err);
 

@@ -89,8 +89,8 @@ int rsbx_engine_container_kill(struct rsbx_engine *engine, const char *name,
  * REPOSBX_EBUSY. */
 int rsbx_engine_container_remove(struct rsbx_engine *engine, const char *name,
                                  struct rsbx_deadline deadline, reposbx_error *err);
-/* PUT /containers/NAME/archive?path=…: unpacks a tar below `path` of a container that need not run.
- * */
+/* PUT /containers/NAME/archive?path=…: unpacks a tar below `path` of a container that need not
+ * run. */
 int rsbx_engine_archive_put(struct rsbx_engine *engine, const char *name, const char *path,
                             const void *tar, size_t length, struct rsbx_deadline deadline,
                             reposbx_error *err);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "base/limits.h"
@@ -150,12 +151,22 @@ static int take_remark(CURL *easy, curl_infotype type, char *text, size_t length
     return 0;
 }
 
+/* libcurl of this age leaves its sockets open across exec; a program that we do not know would hold
+ * a container's input open. */
+static curl_socket_t open_socket(void *payload, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)payload;
+    (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
 bool rsbx_http_prepare(CURL *easy, const struct rsbx_engine *engine, struct rsbx_deadline deadline)
 {
     long left = rsbx_deadline_left_ms(deadline);
     long connect = left < RSBX_ENGINE_CONNECT_MS ? left : RSBX_ENGINE_CONNECT_MS;
 
     return curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, engine->socket_path) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&

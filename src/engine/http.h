@@ -34,8 +34,8 @@ struct rsbx_http_call {
     struct rsbx_deadline deadline;
 };
 
-/* Fills `reply` (may be NULL) with the body. The limit of `reply` does not count, limit_bytes does.
- * */
+/* Fills `reply` (may be NULL) with the body. The limit of `reply` does not count, limit_bytes
+ * does. */
 int rsbx_http_exchange(struct rsbx_buf *reply, struct rsbx_engine *engine,
                        const struct rsbx_http_call *call, reposbx_error *err);
 
@@ -43,12 +43,12 @@ int rsbx_http_exchange(struct rsbx_buf *reply, struct rsbx_engine *engine,
 int rsbx_http_json(json_t **out, struct rsbx_engine *engine, const struct rsbx_http_call *call,
                    reposbx_error *err);
 
-/* What every connection of ours has in common: the socket, no proxy, no redirects, no environment.
- * */
+/* What every connection of ours has in common: the socket, no proxy, no redirects, no
+ * environment. */
 bool rsbx_http_prepare(CURL *easy, const struct rsbx_engine *engine, struct rsbx_deadline deadline);
 
-/* The error of a failed connect, from what libcurl and the system say; always REPOSBX_EUNAVAILABLE.
- * */
+/* The error of a failed connect, from what libcurl and the system say; always
+ * REPOSBX_EUNAVAILABLE. */
 int rsbx_http_unreachable(const struct rsbx_engine *engine, CURL *easy, reposbx_error *err);
 
 /* The error of an answer with an unexpected status. `message` is the engine's own text or NULL:

@@ -40,8 +40,8 @@ static int check_address(const char **path, const char *address, reposbx_error *
     return REPOSBX_OK;
 }
 
-/* An engine can do to us what it likes with the data that we hand it, so a stranger's is refused.
- * */
+/* An engine can do to us what it likes with the data that we hand it, so a stranger's is
+ * refused. */
 static int check_socket(const char *path, reposbx_error *err)
 {
     struct stat status;

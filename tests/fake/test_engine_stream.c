@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,6 +118,7 @@ static void frame_alone_wakes_the_poll(void **state)
 
     fake_engine_script(world->fake, &reply, 1);
     assert_int_equal(attach(world, NULL), 0);
+    assert_int_equal(fcntl(rsbx_stream_fd(world->stream), F_GETFD), FD_CLOEXEC);
     while (heard.channel[1].length < 2) {
         assert_int_equal(rsbx_wait_fd(rsbx_stream_fd(world->stream), POLLIN, soon()), 1);
         assert_int_equal(rsbx_stream_receive(&ended, world->stream, hear, &heard, NULL), 0);
