@@ -108,8 +108,11 @@ const char *reposbx_session_id(const reposbx_session *session);
 /* The session's audit folder. */
 const char *reposbx_session_audit_dir(const reposbx_session *session);
 
-/* The metadata document of a session as JSON (free()): the keys of CONTRACT "metadata", read from disk without taking the
- * session's lock. */
+/* The metadata document of a session as JSON (free()), read from disk without taking the session's
+ * lock. Keys: sandbox_id, task_id, provider, isolation, image, image_id, platform, source_revision,
+ * source_tree, source_fingerprint, source_file_count, source_bytes, workspace ("copy"), network,
+ * rootless_runtime, policy (the whole document), capabilities, created_at, and state ("creating",
+ * "ready", "closed", "poisoned", "expired"). */
 int reposbx_session_metadata_json(char **out, reposbx_provider *provider, const char *id,
                                   reposbx_error *err);
 /* All sessions of the state folder: a JSON array of metadata objects, newest first (free()). */
@@ -178,7 +181,8 @@ typedef struct reposbx_exec_result {
 } reposbx_exec_result;
 
 void reposbx_exec_result_dispose(reposbx_exec_result *result);
-/* The document of CONTRACT "exec result" (free()). */
+/* The result as a JSON document (free()). stdout and stderr are the previews with U+FFFD for bytes that
+ * are not UTF-8; exit_code is null unless the command exited, signal is null unless one ended it. */
 int reposbx_exec_result_json(char **out, const reposbx_exec_result *result, reposbx_error *err);
 
 /* Runs one command in a fresh container. A command that fails, times out or is killed is a result, not an
@@ -248,7 +252,8 @@ typedef struct reposbx_diff_result {
     size_t omitted_count;
 } reposbx_diff_result;
 void reposbx_diff_result_dispose(reposbx_diff_result *result);
-/* The document of CONTRACT "diff result" (free()). patch_file NULL: "patch" is in it where it is UTF-8. */
+/* The result as a JSON document (free()). With patch_file it names that file; without, "patch" is in it
+ * where the patch is UTF-8. */
 int reposbx_diff_result_json(char **out, const reposbx_diff_result *result, const char *patch_file,
                              reposbx_error *err);
 

@@ -42,6 +42,8 @@
 #define RSBX_DEFAULT_DIFF_BYTES (16U * 1024U * 1024U)
 /* One file by read, when the caller names no limit. */
 #define RSBX_DEFAULT_READ_BYTES (8U * 1024U * 1024U)
+/* The log of refused creations: some ten thousand lines. */
+#define RSBX_MAX_REFUSALS_BYTES (8U * 1024U * 1024U)
 /* Names that list-files gives at most. */
 #define RSBX_MAX_LIST_ENTRIES 200000U
 /* Members of one bundle. */

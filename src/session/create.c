@@ -473,12 +473,12 @@ int rsbx_session_create(struct rsbx_session **out, struct rsbx_state *state,
         rc = open_source(&creation, err);
     if (rc == 0)
         rc = check_engine(&creation, state, err);
-    if (rc != 0)
-        return rc;
-    rc = make_folder(&session, state, &creation, err);
+    if (rc == 0)
+        rc = make_folder(&session, state, &creation, err);
     if (rc == 0)
         rc = build(session, &creation, err);
     if (rc != 0) {
+        rsbx_state_refused(state, spec, rc, err);
         undo(session, state, err);
         return rc;
     }

@@ -104,7 +104,7 @@ static int check_limits(const struct rsbx_hello *hello, const struct rsbx_slot_w
 
     if (hello->memory_bytes != memory)
         return differs("the memory limit", hello->memory_bytes, memory, err);
-    /* Without swap accounting there is nothing to compare; with it, no swap may be added. */
+    /* Swap that cannot be observed is swap that may be there: refused like any other difference. */
     if (hello->memory_swap_bytes != memory)
         return differs("the limit of memory and swap", hello->memory_swap_bytes, memory, err);
     if (hello->pids != want->limits.pids)

@@ -28,6 +28,7 @@
 struct rsbx_state {
     char *engine;
     char *dir;
+    int dir_fd;
     int sessions_fd;
 };
 
@@ -98,6 +99,11 @@ int rsbx_session_record(struct rsbx_session *session, const char *event, json_t 
 /* Records that a request was refused or failed (error already in err, which is kept) and returns `code`. */
 int rsbx_session_refused(struct rsbx_session *session, const char *operation, int code,
                          reposbx_error *err);
+
+/* -- refusals.c -- */
+/* Records a creation that was refused or failed in the state folder's own log, as well as it can. */
+void rsbx_state_refused(const struct rsbx_state *state, const reposbx_spec *spec, int code,
+                        const reposbx_error *why);
 
 /* -- names -- */
 void rsbx_store_name(char out[RSBX_NAME_BYTES], const char *id, const char *role);

@@ -164,6 +164,7 @@ int rsbx_state_open(struct rsbx_state **out, const char *engine, const char *dir
         return rsbx_fail_memory(err);
     }
     state->sessions_fd = sessions_fd;
+    state->dir_fd = rsbx_fd_steal(&dir_fd);
     state->dir = realpath(own_dir, NULL);
     if (state->dir == NULL)
         state->dir = rsbx_text_steal(&own_dir);
@@ -177,6 +178,7 @@ void rsbx_state_free(struct rsbx_state *state)
     if (state == NULL)
         return;
     (void)close(state->sessions_fd);
+    (void)close(state->dir_fd);
     free(state->dir);
     free(state->engine);
     free(state);
