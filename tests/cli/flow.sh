@@ -241,6 +241,11 @@ out_has '^open: '
 expect 0 audit verify "$id" --json
 out_keys verdict records bad_line head reason streams_checked
 out_json '.verdict == "open" and .streams_checked > 0'
+# A crash in the middle of a record leaves a part of a line.
+cp -r "$REPOSBX_STATE_DIR/sessions/$id/audit" "$scratch/torn"
+printf '{"seq":' >>"$scratch/torn/events.jsonl"
+expect 1 audit verify "$scratch/torn"
+out_has '^torn: '
 expect 0 reap --dry-run --json
 if grep -q "$id" "$scratch/out"; then fail "reap would take a ready session"; else pass; fi
 "$reposbx" session log "$id" --follow --json >"$scratch/followed" 2>"$scratch/err" &
@@ -267,11 +272,12 @@ expect 0 audit verify "$scratch/audit"
 sed -i '3s/"seq":2/"seq":7/' "$scratch/audit/events.jsonl"
 expect 1 audit verify "$scratch/audit" --json
 out_json '.verdict == "tampered" and .bad_line > 0 and (.reason | length > 0)'
+# A record that was acknowledged and is gone is no accident.
 rm -r "$scratch/audit"
 cp -r "$audit" "$scratch/audit"
 truncate -s -5 "$scratch/audit/events.jsonl"
 expect 1 audit verify "$scratch/audit"
-out_has '^torn: '
+out_has '^tampered: '
 expect 0 reap
 expect 0 session close "$id" --drop-audit
 if [ -e "$audit" ]; then fail "the audit folder is still there"; else pass; fi

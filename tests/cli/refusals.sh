@@ -103,7 +103,7 @@ expect 66 "${create[@]}" --repo "$scratch/repo" --image $image --revision "$head
     --policy "$scratch/missing.json"
 expect 65 "${create[@]}" --repo "$scratch/repo" --image $image --revision "$head" \
     --policy "$scratch/bad.json"
-err_has '3:[0-9]+'
+err_has 'bad.json: line 3 column 3: '
 expect 77 "${create[@]}" --repo "$scratch/repo" --image ${image/0123/4567} --revision "$head"
 expect 77 "${create[@]}" --repo "$scratch/repo" --image 'bad image' --revision "$head"
 expect 77 "${create[@]}" --repo "$scratch/repo" --image $image --no-revision
