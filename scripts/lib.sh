@@ -89,23 +89,29 @@ configure_and_build() {
 
 # The words of a command as a person would type them, with its output below, indented. The exit code
 # is the command's. $shown_output is the file that gets the output as it is; $shown_input, where it is
-# set, is the file that goes in.
+# set, is the file that goes in; $shown_rows, a pattern, which lines of the output to print. Long words
+# that were named before ($session, $revision, $image) appear as the shell variable.
 shown() {
-    printf '   %s$%s' "$green" "$plain"
+    shown_words=''
     for shown_word in "$@"; do
         case $shown_word in
         "${reposbx:-/}") shown_word=reposbx ;;
+        "${session:-/}") shown_word=\$id ;;
+        "${revision:-/}") shown_word=\$head ;;
+        "${image:-/}") shown_word=\$image ;;
         plain_git) shown_word=git ;;
         '' | *[!A-Za-z0-9_.,:/=@%+-]*)
             shown_word="'$(printf '%s' "$shown_word" | sed "s/'/'\\\\''/g")'"
             ;;
         esac
-        printf ' %s' "$shown_word"
+        shown_words="$shown_words$shown_word "
     done
-    [ -z "${shown_input:-}" ] || printf ' < %s' "$shown_input"
-    printf '\n'
+    shown_words=${shown_words% }
+    [ -z "${shown_input:-}" ] || shown_words="$shown_words < $shown_input"
+    [ -z "${shown_name:-}" ] || shown_words="$shown_name=\$($shown_words)"
+    printf '   %s$%s %s\n' "$green" "$plain" "$shown_words"
     shown_status=0
     "$@" > "$shown_output" 2>&1 < "${shown_input:-/dev/null}" || shown_status=$?
-    sed "s/^/     /" "$shown_output"
+    grep -e "${shown_rows:-}" "$shown_output" | sed "s/^/     /" || true
     return $shown_status
 }

@@ -36,21 +36,26 @@ close_open_session() {
 take_repository() {
     step "A real repository: this project, cloned at its newest commit"
     printf '[safe]\n\tdirectory = *\n[advice]\n\tdetachedHead = false\n' > "$work/gitconfig"
-    plain_git clone -q "$project" "$work/repo" || die "the project is no Git repository: $project"
-    revision=$(plain_git -C "$work/repo" rev-parse HEAD)
-    say "   $revision, $(plain_git -C "$work/repo" ls-files | wc -l) files"
+    plain_git clone -q "$project" repo || die "the project is no Git repository: $project"
+    revision=''
+    expect 0 plain_git -C repo rev-parse HEAD
+    revision=$(cat "$shown_output")
+    note "   \$head from here on; $(plain_git -C repo ls-files | wc -l) files, in $work/repo"
 }
 
 create_session() {
     step "A session: that revision, copied into private volumes"
-    status=0
-    shown "$reposbx" session create --repo "$work/repo" --revision "$revision" --image "$image" \
+    status=0 shown_name=id
+    shown "$reposbx" session create --repo repo --revision "$revision" --image "$image" \
         --policy "$policy" || status=$?
+    shown_name=''
     session=$(grep -o 'sbx-[0-9a-f]\{32\}' "$shown_output" | head -n 1) || true
     if [ "$status" -ne 0 ] || [ -z "$session" ]; then
         die "no session was created"
     fi
+    shown_rows='^source_[tf]\|^workspace \|^network\|^capabilities'
     expect 0 "$reposbx" session show "$session"
+    shown_rows=''
 }
 
 run_commands() {
@@ -72,7 +77,7 @@ run_commands() {
     step "A command that does not end: stopped, with everything it started"
     started=$(now_ms)
     expect 124 "$reposbx" session exec "$session" --timeout 1 -- sh -c \
-        'echo working; sleep 1000 & setsid sleep 1000'
+        'echo working; setsid sleep 1000 & sleep 1000'
     took=$(($(now_ms) - started))
     grep -q working "$shown_output" || die "what it had written was lost"
     note "   It was allowed 1 s; the whole call took $took ms. 124 says that the time was up."
@@ -82,36 +87,36 @@ change_files() {
     step "Changes: one file edited, one added, one deleted, one made executable"
     expect 0 "$reposbx" session exec "$session" -- sh -c \
         'echo "One more line." >> README.md; rm .editorconfig; chmod +x LICENSE'
-    printf 'Written from outside, without a command.\n' > "$work/note.txt"
+    printf 'Written from outside, without a command.\n' > note.txt
     note "   The new file comes from outside, on stdin:"
-    shown_input=$work/note.txt
+    shown_input=note.txt
     expect 0 "$reposbx" session write "$session" notes/hello.txt --parents
     shown_input=''
     expect 0 "$reposbx" session read "$session" notes/hello.txt
-    cmp -s "$shown_output" "$work/note.txt" || die "what was read is not what was written"
+    cmp -s "$shown_output" note.txt || die "what was read is not what was written"
 }
 
 prove_diff() {
     step "What changed, as a Git patch"
     expect 0 "$reposbx" session diff "$session" --stat
     expect 0 "$reposbx" session diff "$session"
-    "$reposbx" session diff "$session" --json -o "$work/change.patch" > "$work/diff.json" ||
+    "$reposbx" session diff "$session" --json -o change.patch > diff.json ||
         die "no patch"
-    cmp -s "$shown_output" "$work/change.patch" || die "two diffs of one state differ"
-    result_tree=$(string_of result_tree "$work/diff.json")
-    base_tree=$(string_of base_tree "$work/diff.json")
+    cmp -s "$shown_output" change.patch || die "two diffs of one state differ"
+    result_tree=$(string_of result_tree diff.json)
+    base_tree=$(string_of base_tree diff.json)
     for change in 'new file mode 100644' 'deleted file mode 100644' 'new mode 100755' \
         '+One more line.'; do
-        grep -qxF -- "$change" "$work/change.patch" || die "the patch lacks: $change"
+        grep -qxF -- "$change" change.patch || die "the patch lacks: $change"
     done
 
     step "The patch, applied by Git to a fresh checkout of the same revision"
-    plain_git clone -q "$project" "$work/fresh"
-    plain_git -C "$work/fresh" checkout -q --detach "$revision"
-    expect 0 plain_git -C "$work/fresh" apply --index "$work/change.patch"
-    expect 0 plain_git -C "$work/fresh" write-tree
+    plain_git clone -q "$project" fresh
+    plain_git -C fresh checkout -q --detach "$revision"
+    expect 0 plain_git -C fresh apply --index ../change.patch
+    expect 0 plain_git -C fresh write-tree
     tree=$(cat "$shown_output")
-    [ "$base_tree" = "$(plain_git -C "$work/repo" rev-parse "$revision^{tree}")" ] ||
+    [ "$base_tree" = "$(plain_git -C repo rev-parse "$revision^{tree}")" ] ||
         die "the session's base_tree is $base_tree"
     [ "$tree" = "$result_tree" ] || die "Git has $tree, the session's result_tree is $result_tree"
     note "   The same tree that the session calls its result_tree: $result_tree"
@@ -119,8 +124,8 @@ prove_diff() {
 
 take_artifacts() {
     step "Files to keep: a ZIP with a hash for each member"
-    expect 0 "$reposbx" session artifacts "$session" -o "$work/files.zip" README.md notes
-    expect 0 "$reposbx" artifact verify "$work/files.zip"
+    expect 0 "$reposbx" session artifacts "$session" -o files.zip README.md notes
+    expect 0 "$reposbx" artifact verify files.zip
 }
 
 end_session() {
@@ -130,16 +135,18 @@ end_session() {
     [ "$events" -gt 10 ] || die "the log has only $events records"
 
     step "The end: containers and volumes removed, the audit folder kept"
-    closing=$session
     expect 0 "$reposbx" session close "$session"
+    expect 78 "$reposbx" session exec "$session" -- true
+    "$reposbx" audit verify "$session" > /dev/null || die "the kept audit log does not verify"
     session=''
-    "$reposbx" audit verify "$closing" > /dev/null || die "the kept audit log does not verify"
-    expect 78 "$reposbx" session exec "$closing" -- true
 }
 
 one_session() {
     project=$1 image=$2 policy=$3 work=$(cd "$4" && pwd -P)
-    session='' shown_output=$work/shown
+    session='' revision='' shown_output=$work/shown
+    cp "$policy" "$work/policy.json"
+    policy=policy.json
+    cd "$work"
     take_repository
     create_session
     run_commands
