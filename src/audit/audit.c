@@ -213,6 +213,9 @@ int rsbx_audit_append(struct rsbx_audit *audit, const char *event, const json_t 
 
     if (audit->broken)
         return fail_broken(err);
+    /* Whoever was killed behind its final record may write it again: it is there. */
+    if (audit->closed && strcmp(event, RSBX_AUDIT_CLOSED_EVENT) == 0)
+        return REPOSBX_OK;
     if (audit->closed)
         return rsbx_fail(err, REPOSBX_ECLOSED, "audit: the log has its final record");
     rc = build(&line, audit, event, data, err);

@@ -34,9 +34,9 @@
  *
  * Nothing is written, and the log stays usable, on REPOSBX_ELIMIT (also a record over
  * RSBX_MAX_RECORD_BYTES), REPOSBX_EINVALID (no event name, no object, data that JSON cannot carry)
- * and REPOSBX_ECLOSED ("sandbox_closed" is the final record: nothing follows it). Any other error
- * of append means that the log's state is not known: the audit refuses everything from then on
- * (REPOSBX_EIO), and the caller poisons the session.
+ * and REPOSBX_ECLOSED ("sandbox_closed" is the final record: nothing follows it; appending it again
+ * is done already). Any other error of append means that the log's state is not known: the audit
+ * refuses everything from then on (REPOSBX_EIO), and the caller poisons the session.
  */
 struct rsbx_audit;
 typedef struct rsbx_audit *rsbx_audit_ptr;
