@@ -55,6 +55,8 @@
 #define RSBX_ENGINE_CONNECT_MS 5000
 /* The guest's own clock ends a command; the controller waits this much longer before it kills. */
 #define RSBX_GUEST_GRACE_MS 2000
+/* For the work behind a request to end: a keeper makes a few engine calls. */
+#define RSBX_KEEPERS_MS (2U * RSBX_ENGINE_CALL_MS)
 /* From the start of a container to its hello. */
 #define RSBX_HELLO_MS 60000
 /* The reader child's wall clock and processor time for one repository. */

@@ -50,6 +50,29 @@ static int join_warnings(char **out, const json_t *reply, reposbx_error *err)
     return *out != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
 }
 
+int rsbx_engine_container_update(char **warnings, struct rsbx_engine *engine, const char *name,
+                                 const json_t *limits, struct rsbx_deadline deadline,
+                                 reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf path = RSBX_BUF_INIT(RSBX_HTTP_MAX_PATH_BYTES);
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr reply = NULL;
+    RSBX_AUTO(rsbx_text) char *text = NULL;
+    struct rsbx_http_call call = {
+        .method = "POST", .body_type = "application/json", .expected = 200, .deadline = deadline
+    };
+    int rc = rsbx_http_path(&path, "/containers/", name, false, "/update", err);
+
+    if (rc == 0)
+        rc = rsbx_json_text(&text, limits, err);
+    if (rc != 0)
+        return rc;
+    call.path = path.data;
+    call.body = text;
+    call.body_length = strlen(text);
+    rc = rsbx_http_json(&reply, engine, &call, err);
+    return rc == 0 ? join_warnings(warnings, reply, err) : rc;
+}
+
 int rsbx_engine_container_create(char **warnings, struct rsbx_engine *engine, const char *name,
                                  const json_t *spec, struct rsbx_deadline deadline,
                                  reposbx_error *err)

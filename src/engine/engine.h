@@ -80,6 +80,10 @@ int rsbx_engine_volume_remove(struct rsbx_engine *engine, const char *name,
 int rsbx_engine_container_create(char **warnings, struct rsbx_engine *engine, const char *name,
                                  const json_t *spec, struct rsbx_deadline deadline,
                                  reposbx_error *err);
+/* POST /containers/NAME/update: other limits for a container that runs; `limits` is the whole body. */
+int rsbx_engine_container_update(char **warnings, struct rsbx_engine *engine, const char *name,
+                                 const json_t *limits, struct rsbx_deadline deadline,
+                                 reposbx_error *err);
 int rsbx_engine_container_start(struct rsbx_engine *engine, const char *name,
                                 struct rsbx_deadline deadline, reposbx_error *err);
 /* SIGKILL; not running is REPOSBX_EBUSY, not there REPOSBX_ENOTFOUND. */

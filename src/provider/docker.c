@@ -481,12 +481,32 @@ static const struct rsbx_link_ops docker_link_ops = {
     .free = link_free,
 };
 
-static int docker_connect(struct rsbx_link **out, struct rsbx_provider *provider, const char *slot,
-                          struct rsbx_deadline deadline, reposbx_error *err)
+static int lower_limits(struct rsbx_engine *engine, const char *slot,
+                        const struct rsbx_slot_limits *lower, struct rsbx_deadline deadline,
+                        reposbx_error *err)
 {
-    struct docker_link *link = calloc(1, sizeof *link);
-    int rc;
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr body = NULL;
+    RSBX_AUTO(rsbx_text) char *warnings = NULL;
+    int rc = rsbx_docker_limits_body(&body, lower, err);
 
+    if (rc == 0)
+        rc = rsbx_engine_container_update(&warnings, engine, slot, body, deadline, err);
+    if (rc == 0 && warnings != NULL)
+        rc = rsbx_fail(err, REPOSBX_EPOLICY, "the engine would not keep every limit: %s", warnings);
+    return rc;
+}
+
+static int docker_connect(struct rsbx_link **out, struct rsbx_provider *provider, const char *slot,
+                          const struct rsbx_slot_limits *lower, struct rsbx_deadline deadline,
+                          reposbx_error *err)
+{
+    struct docker_link *link;
+    int rc = lower != NULL ? lower_limits(engine_of(provider), slot, lower, deadline, err)
+                           : REPOSBX_OK;
+
+    if (rc != 0)
+        return rc;
+    link = calloc(1, sizeof *link);
     if (link == NULL)
         return rsbx_fail_memory(err);
     link->base.ops = &docker_link_ops;

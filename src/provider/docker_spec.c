@@ -71,9 +71,9 @@ static json_t *host_value(const struct rsbx_slot_spec *spec)
         "NetworkMode", spec->network ? "bridge" : "none", "ReadonlyRootfs", spec->read_only_root,
         "CapDrop", "ALL", "CapAdd",
         spec->read_everything ? json_pack("[s]", "DAC_READ_SEARCH") : json_array(), "SecurityOpt",
-        security_value(spec), "Memory", (json_int_t)spec->memory_bytes, "MemorySwap",
-        (json_int_t)spec->memory_bytes, "NanoCpus", (json_int_t)llround(spec->cpus * 1e9),
-        "PidsLimit", (json_int_t)spec->pids, "Ulimits", "Name", "nofile", "Soft",
+        security_value(spec), "Memory", (json_int_t)spec->limits.memory_bytes, "MemorySwap",
+        (json_int_t)spec->limits.memory_bytes, "NanoCpus", (json_int_t)llround(spec->limits.cpus * 1e9),
+        "PidsLimit", (json_int_t)spec->limits.pids, "Ulimits", "Name", "nofile", "Soft",
         (json_int_t)spec->nofile, "Hard", (json_int_t)spec->nofile, "Name", "core", "Soft",
         (json_int_t)0, "Hard", (json_int_t)0);
     json_t *more = json_pack(
@@ -90,6 +90,20 @@ static json_t *host_value(const struct rsbx_slot_spec *spec)
     }
     json_decref(more);
     return host;
+}
+
+int rsbx_docker_limits_body(json_t **out, const struct rsbx_slot_limits *limits,
+                            reposbx_error *err)
+{
+    json_t *body = json_pack("{s:I, s:I, s:I, s:I}", "Memory", (json_int_t)limits->memory_bytes,
+                             "MemorySwap", (json_int_t)limits->memory_bytes, "NanoCpus",
+                             (json_int_t)llround(limits->cpus * 1e9), "PidsLimit",
+                             (json_int_t)limits->pids);
+
+    if (body == NULL)
+        return rsbx_fail_memory(err);
+    *out = body;
+    return REPOSBX_OK;
 }
 
 int rsbx_docker_slot_body(json_t **out, const struct rsbx_slot_spec *spec, reposbx_error *err)

@@ -10,6 +10,10 @@
 /* The body of POST /containers/create for a slot: pure, so that a test can read every flag. */
 int rsbx_docker_slot_body(json_t **out, const struct rsbx_slot_spec *spec, reposbx_error *err);
 
+/* The body of POST /containers/NAME/update. */
+int rsbx_docker_limits_body(json_t **out, const struct rsbx_slot_limits *limits,
+                            reposbx_error *err);
+
 /* {"reposbx.session": session_id} */
 int rsbx_docker_labels(json_t **out, const char *session_id, reposbx_error *err);
 

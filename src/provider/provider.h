@@ -35,6 +35,12 @@ struct rsbx_seed_file {
     size_t length;
 };
 
+/* What may still change while a slot waits. */
+struct rsbx_slot_limits {
+    double cpus;
+    uint64_t memory_bytes, pids;
+};
+
 struct rsbx_slot_spec {
     const char *name;
     const char *session_id;
@@ -45,8 +51,8 @@ struct rsbx_slot_spec {
     bool read_everything;         /* the one capability to read and search whatever the modes say */
     bool network;                 /* full egress; false: no interface but lo */
     bool read_only_root;
-    double cpus;
-    uint64_t memory_bytes, pids, tmpfs_bytes, run_bytes;
+    struct rsbx_slot_limits limits;
+    uint64_t tmpfs_bytes, run_bytes;
     uint64_t nofile;
     const char *seccomp_profile;  /* JSON text; NULL: the engine's own */
     const char *runtime;          /* NULL: the engine's own */
@@ -107,8 +113,10 @@ struct rsbx_provider_ops {
      * REPOSBX_EPOLICY. */
     int (*launch)(struct rsbx_provider *provider, const struct rsbx_slot_spec *spec,
                   struct rsbx_deadline deadline, reposbx_error *err);
+    /* `lower`, when not NULL, gives the waiting slot other limits before it is connected to. */
     int (*connect)(struct rsbx_link **out, struct rsbx_provider *provider, const char *slot,
-                   struct rsbx_deadline deadline, reposbx_error *err);
+                   const struct rsbx_slot_limits *lower, struct rsbx_deadline deadline,
+                   reposbx_error *err);
     /* Kills and removes; returns 0 only when the object is verified to be gone (also when it never was). */
     int (*destroy)(struct rsbx_provider *provider, enum rsbx_object_kind kind, const char *name,
                    const char *session_id, struct rsbx_deadline deadline, reposbx_error *err);

@@ -154,7 +154,7 @@ static int collect(struct collection *collection, struct rsbx_session *session, 
 {
     const struct rsbx_bundle_limits limits = { .max_members = RSBX_DEFAULT_BUNDLE_MEMBERS,
                                                .max_bytes = max_bytes };
-    struct rsbx_ask ask = { .want = rsbx_want_control(session, "collect"),
+    struct rsbx_ask ask = { .want = rsbx_want_control(session, "control"),
                             .request = { .op = RSBX_OP_COLLECT, .max_bytes = max_bytes,
                                          .max_entries = limits.max_members },
                             .paths = (const char *const *)collection->paths,

@@ -10,6 +10,9 @@
 /* One request under way. */
 struct asking {
     const struct rsbx_ask *ask;
+    struct rsbx_session *session;
+    struct rsbx_slot *slot;
+    bool kept; /* a keeper was started, or none is wanted */
     struct rsbx_trailer *trailer;
     reposbx_error failure; /* what the guest's FAIL means; code 0: none */
 };
@@ -88,12 +91,28 @@ static int on_message(void *payload, const struct rsbx_wire_message *message, re
                      message->type);
 }
 
+/* While the guest works, the next slot is prepared. */
+static void start_keeper(struct asking *asking)
+{
+    const struct rsbx_ask *ask = asking->ask;
+    struct rsbx_slot_want again = ask->want;
+
+    again.limits = asking->session->policy->limits;
+    asking->kept = true;
+    if (ask->next != NULL)
+        rsbx_slot_prepare_next(asking->slot, asking->session, ask->next, ask->next_count);
+    else if (!ask->remove_at_once)
+        rsbx_slot_prepare_next(asking->slot, asking->session, &again, ask->want.pooled ? 1 : 0);
+}
+
 static int on_refill(void *payload, struct rsbx_talk *talk, reposbx_error *err)
 {
     struct asking *asking = payload;
 
-    if (asking->failure.code != 0)
-        return 1; /* the guest has given up: nothing more is wanted */
+    if (!asking->kept)
+        start_keeper(asking);
+    if (asking->failure.code != 0 || asking->ask->refill == NULL)
+        return 1; /* nothing more is to be sent, or the guest has given up */
     return asking->ask->refill(asking->ask->payload, talk, err);
 }
 
@@ -124,10 +143,10 @@ int rsbx_session_ask(struct rsbx_trailer *trailer, struct rsbx_session *session,
 {
     struct rsbx_slot slot;
     struct rsbx_trailer answer = { 0 };
-    struct asking asking = { .ask = ask, .trailer = &answer, .failure = REPOSBX_ERROR_INIT };
-    struct rsbx_talk_handler handler = { .message = on_message,
-                                         .refill = ask->refill != NULL ? on_refill : NULL,
-                                         .payload = &asking };
+    struct asking asking = { .ask = ask, .session = session, .slot = &slot, .trailer = &answer,
+                             .failure = REPOSBX_ERROR_INIT };
+    const struct rsbx_talk_handler handler = { .message = on_message, .refill = on_refill,
+                                               .payload = &asking };
     int dropped;
     int rc = rsbx_slot_take(&slot, session, &ask->want, err);
 

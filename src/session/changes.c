@@ -194,7 +194,7 @@ static int on_base(void *payload, const char *path, size_t length, uint32_t mode
 
 static int run_scan(struct scan *scan, struct rsbx_session *session, reposbx_error *err)
 {
-    struct rsbx_ask ask = { .want = rsbx_want_control(session, "scan"),
+    struct rsbx_ask ask = { .want = rsbx_want_control(session, "control"),
                             .request = { .op = RSBX_OP_SCAN, .max_bytes = MAX_CONTENT_BYTES,
                                          .max_entries = MAX_CHANGES },
                             .entry = on_entry,

@@ -38,9 +38,13 @@ static int clear_kind(struct rsbx_session *session, const struct rsbx_journal *j
 
 int rsbx_session_clear(struct rsbx_session *session, reposbx_error *err)
 {
+    RSBX_AUTO(rsbx_fd) int keepers_fd = -1;
     struct rsbx_journal journal;
     int stores;
-    int rc = rsbx_journal_read(&journal, session->dir_fd, err);
+    int rc = rsbx_keepers_wait(&keepers_fd, session, RSBX_KEEPERS_MS, err);
+
+    if (rc == 0)
+        rc = rsbx_journal_read(&journal, session->dir_fd, err);
 
     if (rc != 0)
         return rc;

@@ -373,7 +373,7 @@ static int make_stores(struct rsbx_session *session, reposbx_error *err)
         int rc;
 
         rsbx_store_name(name, session->id, roles[i]);
-        rc = rsbx_journal_make(session, RSBX_OBJECT_STORE, name, false, err);
+        rc = rsbx_journal_make(session, RSBX_OBJECT_STORE, name, err);
         if (rc == 0)
             rc = session->provider->ops->make_store(session->provider, name, session->id,
                                                     rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);

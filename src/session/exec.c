@@ -45,6 +45,8 @@ struct stream {
 
 struct running {
     const reposbx_exec_request *request;
+    struct rsbx_session *session;
+    struct rsbx_slot *slot;
     struct stream streams[2];
     struct rsbx_trailer trailer;
     bool have_trailer;
@@ -288,6 +290,19 @@ static int on_message(void *payload, const struct rsbx_wire_message *message, re
                      message->type);
 }
 
+/* Everything is sent: while the command runs, the slot of the next one is prepared. */
+static int on_sent(void *payload, struct rsbx_talk *talk, reposbx_error *err)
+{
+    struct running *running = payload;
+    const struct rsbx_slot_want next = rsbx_want_command(running->session);
+
+    (void)talk;
+    (void)err;
+    rsbx_slot_prepare_next(running->slot, running->session, &next,
+                           running->session->policy->slots > 0 ? 1 : 0);
+    return 1;
+}
+
 /* Without a trailer only the engine's evidence is left. */
 static int settle_without_trailer(reposbx_exec_result *result, struct rsbx_session *session,
                                   const char *slot, bool late, reposbx_error *err)
@@ -514,7 +529,8 @@ static int record_finished(struct rsbx_session *session, const reposbx_exec_resu
 static int converse(reposbx_exec_result *result, struct running *running, struct rsbx_slot *slot,
                     struct rsbx_session *session, const struct order *order, reposbx_error *err)
 {
-    struct rsbx_talk_handler handler = { .message = on_message, .payload = running };
+    const struct rsbx_talk_handler handler = { .message = on_message, .refill = on_sent,
+                                               .payload = running };
     uint64_t limit_ms = (uint64_t)ceil(order->limits.command_timeout_seconds * 1000.0);
     struct rsbx_deadline deadline = rsbx_deadline_in_ms(limit_ms + RSBX_GUEST_GRACE_MS);
     uint64_t began = rsbx_now_ns();
@@ -544,8 +560,10 @@ static int run(reposbx_exec_result *result, struct running *running, struct rsbx
     bool started = false;
     int dropped;
     int sealed;
-    int rc = open_streams(running, session, order, err);
+    int rc = rsbx_journal_command(session, err);
 
+    if (rc == 0)
+        rc = open_streams(running, session, order, err);
     if (rc == 0) {
         rc = record_started(session, order, running->request, &slot->hello, err);
         started = rc == 0;
@@ -618,16 +636,15 @@ int rsbx_session_exec(reposbx_exec_result *out, struct rsbx_session *session,
         rc = reserve_capture(session, &order, err);
     if (rc != 0)
         return rsbx_session_refused(session, "exec", rc, err);
-    want = rsbx_want_writer(session, "exec");
+    want = rsbx_want_command(session);
     want.limits = order.limits;
-    want.network = session->policy->network == RSBX_NETWORK_BRIDGE;
-    want.read_only_root = session->policy->read_only_rootfs;
-    want.command = true;
     (void)snprintf(order.command_id, sizeof order.command_id, "cmd-%06" PRIu64,
                    session->commands_made + 1);
     rc = rsbx_slot_take(&slot, session, &want, err);
     if (rc != 0)
         return rsbx_session_refused(session, "exec", rc, err);
+    running.session = session;
+    running.slot = &slot;
     rc = run(&result, &running, session, &order, &slot, err);
     close_streams(&running);
     if (rc != 0) {

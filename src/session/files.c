@@ -37,7 +37,7 @@ static int read_file(struct rsbx_buf *content, struct rsbx_session *session, con
                      uint64_t max_bytes, reposbx_error *err)
 {
     const char *paths[] = { path };
-    struct rsbx_ask ask = { .want = rsbx_want_control(session, "read"),
+    struct rsbx_ask ask = { .want = rsbx_want_control(session, "control"),
                             .request = { .op = RSBX_OP_READ, .max_bytes = max_bytes },
                             .paths = paths,
                             .path_count = 1,
@@ -128,7 +128,7 @@ int rsbx_session_write(struct rsbx_session *session, const char *path, const voi
                      "bytes", (json_int_t)length, "sha256", hash, "executable",
                      (flags & REPOSBX_WRITE_EXECUTABLE) != 0);
     rc = rsbx_session_record(session, "write_started", json_incref(data), RSBX_AUDIT_ORDINARY, err);
-    ask.want = rsbx_want_writer(session, "write");
+    ask.want = rsbx_want_command(session);
     ask.request.max_bytes = session->policy->limits.stdin_bytes;
     if ((flags & REPOSBX_WRITE_PARENTS) != 0)
         ask.request.flags |= RSBX_REQUEST_PARENTS;
@@ -233,7 +233,7 @@ int rsbx_session_list_files(reposbx_file_list *out, struct rsbx_session *session
         return rc;
     rc = rsbx_path_request(normal, path != NULL ? path : ".", true, "path", err);
     if (rc == 0) {
-        ask.want = rsbx_want_control(session, "list");
+        ask.want = rsbx_want_control(session, "control");
         rc = rsbx_session_ask(NULL, session, &ask, err);
     }
     list = (reposbx_file_list){ .files = listing.files, .count = listing.count };

@@ -60,22 +60,57 @@ int rsbx_session_forget(struct rsbx_state *state, const char *id, reposbx_error 
 bool rsbx_session_id_valid(const char *id);
 
 /* -- journal.c -- */
+enum rsbx_journal_stage { RSBX_STAGE_MADE, RSBX_STAGE_READY, RSBX_STAGE_TAKEN };
 struct rsbx_journal_item {
     enum rsbx_object_kind kind;
+    enum rsbx_journal_stage stage; /* of a slot */
     char name[RSBX_NAME_BYTES];
 };
 struct rsbx_journal {
     struct rsbx_journal_item *left; /* made (or about to be) and not known to be gone, oldest first */
     size_t left_count;
     uint64_t slots_made, commands_made;
+    char *fault; /* the first one, or NULL */
 };
 int rsbx_journal_read(struct rsbx_journal *out, int dir_fd, reposbx_error *err);
 void rsbx_journal_dispose(struct rsbx_journal *journal);
-/* Durable when it returns. `command`: also counts a command. */
+/* Durable when it returns. */
 int rsbx_journal_make(struct rsbx_session *session, enum rsbx_object_kind kind, const char *name,
-                      bool command, reposbx_error *err);
-/* Not synced: a line that is lost only makes a later clean-up look once more. */
+                      reposbx_error *err);
+/* The same line, not yet durable: whoever makes the object calls rsbx_journal_sync before. */
+int rsbx_journal_plan(struct rsbx_session *session, enum rsbx_object_kind kind, const char *name,
+                      reposbx_error *err);
+int rsbx_journal_sync(struct rsbx_session *session, reposbx_error *err);
+/* These are not synced: a line that is lost only makes a later clean-up look once more. */
+int rsbx_journal_stage(struct rsbx_session *session, const char *name,
+                       enum rsbx_journal_stage stage, reposbx_error *err);
 int rsbx_journal_gone(struct rsbx_session *session, enum rsbx_object_kind kind, const char *name,
+                      reposbx_error *err);
+int rsbx_journal_command(struct rsbx_session *session, reposbx_error *err);
+int rsbx_journal_fault(struct rsbx_session *session, const char *text, reposbx_error *err);
+
+/*
+ * -- keeper.c --
+ * A keeper is a short-lived process of ours that works behind a request: it makes the slot that the next
+ * request will take, waits until the present one is over, and removes the used container. Every keeper holds
+ * "keepers" (a lock file) shared; close and reap hold it exclusively, so they wait for all of them.
+ */
+struct rsbx_keeper {
+    int done_fd; /* closed when the present request is over; -1: there is no keeper */
+};
+/* Makes each planned slot in the background, and removes `used` (NULL: none) once done_fd is closed. */
+struct rsbx_keeper_plan {
+    const struct rsbx_slot_want *wants;
+    size_t want_count;
+    const char *used;
+};
+int rsbx_keeper_start(struct rsbx_keeper *out, struct rsbx_session *session,
+                      const struct rsbx_keeper_plan *plan, reposbx_error *err);
+void rsbx_keeper_done(struct rsbx_keeper *keeper);
+/* Whether any keeper of the session is alive. */
+bool rsbx_keepers_alive(const struct rsbx_session *session);
+/* Waits for all of them, and keeps new ones away until the descriptor is closed. */
+int rsbx_keepers_wait(int *out_fd, const struct rsbx_session *session, uint64_t wait_ms,
                       reposbx_error *err);
 
 /* -- metadata.c -- */
@@ -110,12 +145,12 @@ void rsbx_store_name(char out[RSBX_NAME_BYTES], const char *id, const char *role
 
 /* -- hello.c: is it the container that was asked for? -- */
 struct rsbx_slot_want {
-    const char *purpose;       /* ends the slot's name: "exec", "read", … */
+    const char *purpose;       /* ends the slot's name; slots of one purpose serve for each other */
+    bool pooled;               /* slots of this purpose are kept waiting */
     bool as_reader;            /* uid 0 with the one capability; false: 65532 with none */
     int baseline, workspace;   /* 0 not mounted, 1 read-only, 2 writable */
     reposbx_limits limits;
     bool network, read_only_root;
-    bool command;              /* counts as one of session.max_commands */
 };
 int rsbx_hello_check(const struct rsbx_hello *hello, const struct rsbx_slot_want *want,
                      reposbx_error *err);
@@ -126,12 +161,26 @@ struct rsbx_slot {
     char name[RSBX_NAME_BYTES];
     struct rsbx_talk *talk;
     struct rsbx_hello hello;
+    struct rsbx_keeper keeper;
 };
-/* Journal, launch, connect, greet, compare. On failure nothing is left (or the session is poisoned). */
+/* A waiting slot of the kind, or a new one: connected, greeted, compared. On failure nothing is left (or
+ * the session is poisoned). */
 int rsbx_slot_take(struct rsbx_slot *out, struct rsbx_session *session,
                    const struct rsbx_slot_want *want, reposbx_error *err);
-/* Ends the conversation, removes the container, verifies. A failure poisons and is returned. */
+/* Once the request is on its way: lets a keeper prepare the next slot and remove this one later. */
+void rsbx_slot_prepare_next(struct rsbx_slot *slot, struct rsbx_session *session,
+                            const struct rsbx_slot_want *next, size_t count);
+/* Ends the conversation. The container is removed by the keeper, or here and now when there is none. A
+ * failure here poisons and is returned; a keeper's failure poisons the session at its next use. */
 int rsbx_slot_drop(struct rsbx_slot *slot, struct rsbx_session *session, reposbx_error *err);
+/* Makes and starts the container of a slot that is in the journal. */
+int rsbx_slot_launch(struct rsbx_session *session, const struct rsbx_slot_want *want,
+                     const char *name, reposbx_error *err);
+/* The next slot's name for a want; planned in the journal, not yet durable. */
+int rsbx_slot_plan(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
+                   const struct rsbx_slot_want *want, reposbx_error *err);
+/* What a session keeps waiting. */
+struct rsbx_slot_want rsbx_want_command(const struct rsbx_session *session);
 /* Puts files into the fresh stores through a container that never runs. */
 int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_seed_file *files,
                       size_t count, reposbx_error *err);
@@ -156,6 +205,9 @@ struct rsbx_ask {
     const char *const *excludes;
     size_t exclude_count;
     const char *selection;
+    const struct rsbx_slot_want *next; /* slots to prepare behind it; NULL: one like `want`, if pooled */
+    size_t next_count;
+    bool remove_at_once;        /* the container is gone when the answer is there */
     int (*entry)(void *payload, const struct rsbx_entry *entry, reposbx_error *err);
     int (*data)(void *payload, const uint8_t *bytes, size_t length, reposbx_error *err);
     void *payload;

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The journal: what exists of a session in the engine. One line each:
+ *
+ *     make slot NAME | make store NAME    durable before the object is made
+ *     ready slot NAME                     it waits for a request
+ *     take slot NAME                      somebody uses it: it must go afterwards
+ *     gone slot NAME | gone store NAME    verified to be gone
+ *     command                             a command was counted
+ *     fault TEXT                          clearing up in the background failed: poisons
+ *
+ * Lines are appended whole by one write() each, by the holder of the session and by its keepers (keeper.c).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +33,9 @@ static const char *kind_word(enum rsbx_object_kind kind)
 void rsbx_journal_dispose(struct rsbx_journal *journal)
 {
     free(journal->left);
+    free(journal->fault);
     journal->left = NULL;
+    journal->fault = NULL;
     journal->left_count = 0;
 }
 
@@ -30,13 +44,15 @@ static int note_made(struct rsbx_journal *journal, enum rsbx_object_kind kind, c
 {
     struct rsbx_journal_item *grown =
         realloc(journal->left, (journal->left_count + 1) * sizeof *journal->left);
+    struct rsbx_journal_item *item;
 
     if (grown == NULL)
         return rsbx_fail_memory(err);
     journal->left = grown;
-    grown[journal->left_count].kind = kind;
-    (void)snprintf(grown[journal->left_count].name, RSBX_NAME_BYTES, "%s", name);
-    journal->left_count++;
+    item = &grown[journal->left_count++];
+    item->kind = kind;
+    item->stage = RSBX_STAGE_MADE;
+    (void)snprintf(item->name, sizeof item->name, "%s", name);
     if (kind == RSBX_OBJECT_SLOT)
         journal->slots_made++;
     return REPOSBX_OK;
@@ -53,23 +69,42 @@ static void note_gone(struct rsbx_journal *journal, const char *name)
     journal->left_count = kept;
 }
 
+static void note_stage(struct rsbx_journal *journal, const char *name,
+                       enum rsbx_journal_stage stage)
+{
+    for (size_t i = 0; i < journal->left_count; i++) {
+        if (strcmp(journal->left[i].name, name) == 0)
+            journal->left[i].stage = stage;
+    }
+}
+
 static int read_line(struct rsbx_journal *journal, const char *line, reposbx_error *err)
 {
     char verb[8];
     char kind[8];
     char name[RSBX_NAME_BYTES];
-    enum rsbx_object_kind object;
 
     if (strcmp(line, "command") == 0) {
         journal->commands_made++;
         return REPOSBX_OK;
     }
+    if (strncmp(line, "fault ", 6) == 0) {
+        if (journal->fault == NULL && (journal->fault = strdup(line + 6)) == NULL)
+            return rsbx_fail_memory(err);
+        return REPOSBX_OK;
+    }
     if (sscanf(line, "%7s %7s %95s", verb, kind, name) != 3)
         return rsbx_fail(err, REPOSBX_EIO, "the journal holds a line that does not parse");
-    object = strcmp(kind, "slot") == 0 ? RSBX_OBJECT_SLOT : RSBX_OBJECT_STORE;
     if (strcmp(verb, "make") == 0)
-        return note_made(journal, object, name, err);
-    note_gone(journal, name);
+        return note_made(journal,
+                         strcmp(kind, "slot") == 0 ? RSBX_OBJECT_SLOT : RSBX_OBJECT_STORE, name,
+                         err);
+    if (strcmp(verb, "ready") == 0)
+        note_stage(journal, name, RSBX_STAGE_READY);
+    else if (strcmp(verb, "take") == 0)
+        note_stage(journal, name, RSBX_STAGE_TAKEN);
+    else
+        note_gone(journal, name);
     return REPOSBX_OK;
 }
 
@@ -104,7 +139,7 @@ int rsbx_journal_read(struct rsbx_journal *out, int dir_fd, reposbx_error *err)
     return REPOSBX_OK;
 }
 
-/* Opens for appending; a torn last line is cut off first, so that nothing is ever glued to it. */
+/* Opens for appending; a torn last line is ended first, so that nothing is ever glued to it. */
 static int open_journal(struct rsbx_session *session, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(RSBX_MAX_STATE_BYTES);
@@ -124,9 +159,11 @@ static int open_journal(struct rsbx_session *session, reposbx_error *err)
         return rc;
     last = text.length > 0 ? memrchr(text.data, '\n', text.length) : NULL;
     whole = last != NULL ? (off_t)(last - text.data) + 1 : 0;
+    /* A torn line is left by a crash, and after a crash nobody else writes. */
     if ((size_t)whole < text.length && ftruncate(fd, whole) != 0)
         return rsbx_fail_errno(err, REPOSBX_EIO, "cannot mend the journal");
-    rc = rsbx_sync_fd(session->dir_fd, "the session folder", err);
+    if (text.length == 0)
+        rc = rsbx_sync_fd(session->dir_fd, "the session folder", err);
     if (rc == 0)
         session->journal_fd = rsbx_fd_steal(&fd);
     return rc;
@@ -135,31 +172,59 @@ static int open_journal(struct rsbx_session *session, reposbx_error *err)
 static int append(struct rsbx_session *session, const char *text, reposbx_error *err)
 {
     int rc = open_journal(session, err);
+    ssize_t length = (ssize_t)strlen(text);
 
-    if (rc == 0 && rsbx_write_all(session->journal_fd, text, strlen(text)) != 0)
+    if (rc == 0 && write(session->journal_fd, text, (size_t)length) != length)
         rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot write the journal");
     return rc;
 }
 
-int rsbx_journal_make(struct rsbx_session *session, enum rsbx_object_kind kind, const char *name,
-                      bool command, reposbx_error *err)
+int rsbx_journal_sync(struct rsbx_session *session, reposbx_error *err)
+{
+    if (session->journal_fd < 0 || fdatasync(session->journal_fd) != 0)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot sync the journal");
+    RSBX_FAULT("journal.synced");
+    return REPOSBX_OK;
+}
+
+int rsbx_journal_plan(struct rsbx_session *session, enum rsbx_object_kind kind, const char *name,
+                      reposbx_error *err)
 {
     char line[RSBX_NAME_BYTES + 32];
     int rc;
 
-    (void)snprintf(line, sizeof line, "%smake %s %s\n", command ? "command\n" : "",
-                   kind_word(kind), name);
+    (void)snprintf(line, sizeof line, "make %s %s\n", kind_word(kind), name);
     rc = append(session, line, err);
-    if (rc == 0 && fdatasync(session->journal_fd) != 0)
-        rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot sync the journal");
-    if (rc != 0)
-        return rc;
-    if (kind == RSBX_OBJECT_SLOT)
+    if (rc == 0 && kind == RSBX_OBJECT_SLOT)
         session->slots_made++;
-    if (command)
+    return rc;
+}
+
+int rsbx_journal_make(struct rsbx_session *session, enum rsbx_object_kind kind, const char *name,
+                      reposbx_error *err)
+{
+    int rc = rsbx_journal_plan(session, kind, name, err);
+
+    return rc == 0 ? rsbx_journal_sync(session, err) : rc;
+}
+
+int rsbx_journal_stage(struct rsbx_session *session, const char *name,
+                       enum rsbx_journal_stage stage, reposbx_error *err)
+{
+    char line[RSBX_NAME_BYTES + 32];
+
+    (void)snprintf(line, sizeof line, "%s slot %s\n", stage == RSBX_STAGE_READY ? "ready" : "take",
+                   name);
+    return append(session, line, err);
+}
+
+int rsbx_journal_command(struct rsbx_session *session, reposbx_error *err)
+{
+    int rc = append(session, "command\n", err);
+
+    if (rc == 0)
         session->commands_made++;
-    RSBX_FAULT("journal.made");
-    return REPOSBX_OK;
+    return rc;
 }
 
 int rsbx_journal_gone(struct rsbx_session *session, enum rsbx_object_kind kind, const char *name,
@@ -169,5 +234,14 @@ int rsbx_journal_gone(struct rsbx_session *session, enum rsbx_object_kind kind, 
 
     RSBX_FAULT("journal.gone");
     (void)snprintf(line, sizeof line, "gone %s %s\n", kind_word(kind), name);
+    return append(session, line, err);
+}
+
+int rsbx_journal_fault(struct rsbx_session *session, const char *text, reposbx_error *err)
+{
+    char line[REPOSBX_MESSAGE_BYTES + 32];
+
+    /* An error's text has no newline: rsbx_fail made it printable. */
+    (void)snprintf(line, sizeof line, "fault %s\n", text);
     return append(session, line, err);
 }

@@ -24,6 +24,8 @@ static int load_documents(struct rsbx_session *session, reposbx_error *err)
         return rc;
     session->slots_made = journal.slots_made;
     session->commands_made = journal.commands_made;
+    if (journal.fault != NULL)
+        rsbx_session_poison(session, journal.fault);
     rsbx_journal_dispose(&journal);
     return REPOSBX_OK;
 }

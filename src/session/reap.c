@@ -88,20 +88,27 @@ static int reap_object(struct reaping *reaping, struct rsbx_session *session,
     return tell(reaping, session->id, what, item->name, rc != 0 ? why.message : NULL, err);
 }
 
-/* Containers first, then (when `stores`) volumes. */
-static int reap_objects(struct reaping *reaping, struct rsbx_session *session, bool stores,
+/* Containers first, then volumes. Of a session that lives on (`over` false) only containers that nobody uses
+ * and nobody waits for. */
+static int reap_objects(struct reaping *reaping, struct rsbx_session *session, bool over,
                         reposbx_error *err)
 {
+    RSBX_AUTO(rsbx_fd) int keepers_fd = -1;
     struct rsbx_journal journal;
-    int rc = rsbx_journal_read(&journal, session->dir_fd, err);
+    int rc = rsbx_keepers_wait(&keepers_fd, session, over ? RSBX_KEEPERS_MS : 0, err);
 
+    if (rc == REPOSBX_EBUSY && !over)
+        return REPOSBX_OK; /* work behind its last request goes on */
+    if (rc == 0)
+        rc = rsbx_journal_read(&journal, session->dir_fd, err);
     if (rc != 0)
         return rc;
-    for (int pass = 0; rc == 0 && pass < (stores ? 2 : 1); pass++) {
+    for (int pass = 0; rc == 0 && pass < (over ? 2 : 1); pass++) {
         enum rsbx_object_kind kind = pass == 0 ? RSBX_OBJECT_SLOT : RSBX_OBJECT_STORE;
 
         for (size_t i = 0; rc == 0 && i < journal.left_count; i++) {
-            if (journal.left[i].kind == kind)
+            if (journal.left[i].kind == kind &&
+                (over || journal.left[i].stage != RSBX_STAGE_READY))
                 rc = reap_object(reaping, session, &journal.left[i], err);
         }
     }

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slots: containers in which the guest waits for one request. A session keeps some waiting (pool), so that a request
+ * finds one; each serves one request and is removed. Whatever its age, a slot's hello is compared at use, and one that
+ * differs or does not answer is removed and replaced by a new one.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/fault.h"
 #include "base/limits.h"
@@ -10,10 +16,15 @@
 #include "base/banned.h"
 
 #define NOFILE 1024U
+/* A slot that waits answers in milliseconds; one that does not is given up. */
+#define WAITING_HELLO_MS 5000U
+/* Between two looks at the journal while a keeper makes the slot. */
+#define JOURNAL_POLL_NS 500000L
 
 struct rsbx_slot_want rsbx_want_control(const struct rsbx_session *session, const char *purpose)
 {
     return (struct rsbx_slot_want){ .purpose = purpose,
+                                    .pooled = strcmp(purpose, "control") == 0,
                                     .as_reader = true,
                                     .baseline = 1,
                                     .workspace = 1,
@@ -29,6 +40,16 @@ struct rsbx_slot_want rsbx_want_writer(const struct rsbx_session *session, const
     want.as_reader = false;
     want.baseline = 0;
     want.workspace = 2;
+    return want;
+}
+
+struct rsbx_slot_want rsbx_want_command(const struct rsbx_session *session)
+{
+    struct rsbx_slot_want want = rsbx_want_writer(session, "exec");
+
+    want.pooled = true;
+    want.network = session->policy->network == RSBX_NETWORK_BRIDGE;
+    want.read_only_root = session->policy->read_only_rootfs;
     return want;
 }
 
@@ -61,9 +82,11 @@ static size_t fill_mounts(struct rsbx_mount mounts[3], const struct store_names 
     return count;
 }
 
-static const char *image_id(const struct rsbx_session *session)
+static struct rsbx_slot_limits slot_limits(const reposbx_limits *limits)
 {
-    return json_string_value(json_object_get(session->metadata, "image_id"));
+    return (struct rsbx_slot_limits){ .cpus = limits->cpus,
+                                      .memory_bytes = limits->memory_bytes,
+                                      .pids = limits->pids };
 }
 
 static struct rsbx_slot_spec make_spec(const struct rsbx_session *session,
@@ -72,15 +95,13 @@ static struct rsbx_slot_spec make_spec(const struct rsbx_session *session,
     return (struct rsbx_slot_spec){
         .name = name,
         .session_id = session->id,
-        .image_id = image_id(session),
+        .image_id = json_string_value(json_object_get(session->metadata, "image_id")),
         .uid = want->as_reader ? 0 : RSBX_GUEST_UID,
         .gid = want->as_reader ? 0 : RSBX_GUEST_GID,
         .read_everything = want->as_reader,
         .network = want->network,
         .read_only_root = want->read_only_root,
-        .cpus = want->limits.cpus,
-        .memory_bytes = want->limits.memory_bytes,
-        .pids = want->limits.pids,
+        .limits = slot_limits(&want->limits),
         .tmpfs_bytes = want->limits.tmpfs_bytes,
         .run_bytes = rsbx_run_bytes(&want->limits),
         .nofile = NOFILE,
@@ -89,74 +110,116 @@ static struct rsbx_slot_spec make_spec(const struct rsbx_session *session,
     };
 }
 
-/* Journals, then lets `act` (launch or seed) make the container. */
-static int launch(struct rsbx_session *session, const struct rsbx_slot_want *want,
-                  const char *name, reposbx_error *err)
+int rsbx_slot_plan(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
+                   const struct rsbx_slot_want *want, reposbx_error *err)
+{
+    (void)snprintf(name, RSBX_NAME_BYTES, "%s-%06" PRIu64 "-%s", session->id,
+                   session->slots_made + 1, want->purpose);
+    return rsbx_journal_plan(session, RSBX_OBJECT_SLOT, name, err);
+}
+
+int rsbx_slot_launch(struct rsbx_session *session, const struct rsbx_slot_want *want,
+                     const char *name, reposbx_error *err)
 {
     struct store_names names;
     struct rsbx_mount mounts[3];
     struct rsbx_slot_spec spec = make_spec(session, want, name);
-    int rc = rsbx_journal_make(session, RSBX_OBJECT_SLOT, name, want->command, err);
 
-    if (rc != 0)
-        return rc;
     name_stores(&names, session);
     spec.mounts = mounts;
     spec.mount_count = fill_mounts(mounts, &names, want);
-    rc = session->provider->ops->launch(session->provider, &spec,
-                                        rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
-    RSBX_FAULT("slot.launched");
-    return rc;
+    return session->provider->ops->launch(session->provider, &spec,
+                                          rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
 }
 
+/* Connects, greets and compares; `lower` as for the provider. */
 static int greet(struct rsbx_slot *slot, struct rsbx_session *session,
-                 const struct rsbx_slot_want *want, reposbx_error *err)
+                 const struct rsbx_slot_want *want, bool waiting, reposbx_error *err)
 {
+    const struct rsbx_slot_limits lower = slot_limits(&want->limits);
+    const struct rsbx_slot_limits usual = slot_limits(&session->policy->limits);
+    bool adjust = waiting && (lower.cpus < usual.cpus || lower.memory_bytes < usual.memory_bytes ||
+                              lower.pids < usual.pids);
     struct rsbx_link *link = NULL;
     int rc = session->provider->ops->connect(&link, session->provider, slot->name,
+                                             adjust ? &lower : NULL,
                                              rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
 
     if (rc == 0)
         rc = rsbx_talk_open(&slot->talk, link, err);
     if (rc == 0)
-        rc = rsbx_talk_greet(&slot->hello, slot->talk, rsbx_deadline_in_ms(RSBX_HELLO_MS), err);
+        rc = rsbx_talk_greet(&slot->hello, slot->talk,
+                             rsbx_deadline_in_ms(waiting ? WAITING_HELLO_MS : RSBX_HELLO_MS), err);
     if (rc == 0)
         rc = rsbx_hello_check(&slot->hello, want, err);
     return rc;
 }
 
-int rsbx_slot_take(struct rsbx_slot *out, struct rsbx_session *session,
-                   const struct rsbx_slot_want *want, reposbx_error *err)
+/* Whether a slot's name is of the purpose. */
+static bool serves(const struct rsbx_journal_item *item, const char *purpose)
 {
-    struct rsbx_slot slot = { .talk = NULL };
-    int rc = rsbx_session_provider(session, err);
+    size_t length = strlen(item->name);
+    size_t tail = strlen(purpose);
+
+    return item->kind == RSBX_OBJECT_SLOT && length > tail &&
+           item->name[length - tail - 1] == '-' && strcmp(item->name + length - tail, purpose) == 0;
+}
+
+/* Finds the oldest waiting slot of the purpose. *coming: one is being made. */
+static int find_waiting(char name[RSBX_NAME_BYTES], bool *coming, struct rsbx_session *session,
+                        const char *purpose, reposbx_error *err)
+{
+    struct rsbx_journal journal;
+    int rc = rsbx_journal_read(&journal, session->dir_fd, err);
 
     if (rc != 0)
         return rc;
-    (void)snprintf(slot.name, sizeof slot.name, "%s-%06" PRIu64 "-%s", session->id,
-                   session->slots_made + 1, want->purpose);
-    rc = launch(session, want, slot.name, err);
-    if (rc == 0)
-        rc = greet(&slot, session, want, err);
-    if (rc != 0) {
-        (void)rsbx_slot_drop(&slot, session, NULL);
-        return rc;
+    name[0] = '\0';
+    *coming = false;
+    for (size_t i = 0; i < journal.left_count && name[0] == '\0'; i++) {
+        const struct rsbx_journal_item *item = &journal.left[i];
+
+        if (!serves(item, purpose))
+            continue;
+        if (item->stage == RSBX_STAGE_READY)
+            (void)snprintf(name, RSBX_NAME_BYTES, "%s", item->name);
+        else if (item->stage == RSBX_STAGE_MADE)
+            *coming = true;
     }
-    *out = slot;
-    return REPOSBX_OK;
+    session->slots_made = journal.slots_made;
+    if (journal.fault != NULL) {
+        rc = rsbx_fail(err, REPOSBX_EPOISONED, "%s", journal.fault);
+        rsbx_session_poison(session, journal.fault);
+    }
+    rsbx_journal_dispose(&journal);
+    return rc;
 }
 
-int rsbx_slot_drop(struct rsbx_slot *slot, struct rsbx_session *session, reposbx_error *err)
+/* The name of a waiting slot, "" when there is none: waits for one that a keeper is making. */
+static int await_slot(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
+                      const char *purpose, reposbx_error *err)
+{
+    struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
+
+    for (;;) {
+        struct timespec pause = { .tv_sec = 0, .tv_nsec = JOURNAL_POLL_NS };
+        bool alive = rsbx_keepers_alive(session);
+        bool coming = false;
+        int rc = find_waiting(name, &coming, session, purpose, err);
+
+        if (rc != 0 || name[0] != '\0' || !coming || !alive || rsbx_deadline_passed(deadline))
+            return rc;
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+static int remove_now(struct rsbx_slot *slot, struct rsbx_session *session, reposbx_error *err)
 {
     reposbx_error why = REPOSBX_ERROR_INIT;
-    int rc;
+    int rc = session->provider->ops->destroy(session->provider, RSBX_OBJECT_SLOT, slot->name,
+                                             session->id,
+                                             rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &why);
 
-    rsbx_talk_free(slot->talk);
-    slot->talk = NULL;
-    RSBX_FAULT("slot.drop");
-    rc = session->provider->ops->destroy(session->provider, RSBX_OBJECT_SLOT, slot->name,
-                                         session->id, rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS),
-                                         &why);
     if (rc == 0)
         rc = rsbx_journal_gone(session, RSBX_OBJECT_SLOT, slot->name, &why);
     if (rc == 0)
@@ -165,6 +228,87 @@ int rsbx_slot_drop(struct rsbx_slot *slot, struct rsbx_session *session, reposbx
     if (err != NULL)
         *err = why;
     return rc;
+}
+
+/* A waiting slot that answers as it should; 0 with slot->talk NULL when there is none. */
+static int take_waiting(struct rsbx_slot *slot, struct rsbx_session *session,
+                        const struct rsbx_slot_want *want, reposbx_error *err)
+{
+    for (;;) {
+        int rc = await_slot(slot->name, session, want->purpose, err);
+
+        if (rc != 0 || slot->name[0] == '\0')
+            return rc;
+        rc = rsbx_journal_stage(session, slot->name, RSBX_STAGE_TAKEN, err);
+        if (rc != 0)
+            return rc;
+        if (greet(slot, session, want, true, NULL) == 0)
+            return REPOSBX_OK;
+        rsbx_talk_free(slot->talk);
+        slot->talk = NULL;
+        rc = remove_now(slot, session, err);
+        if (rc != 0)
+            return rc;
+    }
+}
+
+static int make_new(struct rsbx_slot *slot, struct rsbx_session *session,
+                    const struct rsbx_slot_want *want, reposbx_error *err)
+{
+    int rc = rsbx_slot_plan(slot->name, session, want, err);
+
+    if (rc == 0)
+        rc = rsbx_journal_stage(session, slot->name, RSBX_STAGE_TAKEN, err);
+    if (rc == 0)
+        rc = rsbx_journal_sync(session, err);
+    if (rc != 0)
+        return rc;
+    rc = rsbx_slot_launch(session, want, slot->name, err);
+    RSBX_FAULT("slot.launched");
+    if (rc == 0)
+        rc = greet(slot, session, want, false, err);
+    if (rc != 0) {
+        rsbx_talk_free(slot->talk);
+        slot->talk = NULL;
+        (void)remove_now(slot, session, NULL);
+    }
+    return rc;
+}
+
+int rsbx_slot_take(struct rsbx_slot *out, struct rsbx_session *session,
+                   const struct rsbx_slot_want *want, reposbx_error *err)
+{
+    struct rsbx_slot slot = { .talk = NULL, .keeper = { .done_fd = -1 } };
+    int rc = rsbx_session_provider(session, err);
+
+    if (rc == 0 && want->pooled)
+        rc = take_waiting(&slot, session, want, err);
+    if (rc == 0 && slot.talk == NULL)
+        rc = make_new(&slot, session, want, err);
+    if (rc == 0)
+        *out = slot;
+    return rc;
+}
+
+void rsbx_slot_prepare_next(struct rsbx_slot *slot, struct rsbx_session *session,
+                            const struct rsbx_slot_want *next, size_t count)
+{
+    const struct rsbx_keeper_plan plan = { .wants = next, .want_count = count,
+                                           .used = slot->name };
+
+    /* Without a keeper the slot is removed at its drop, and the next request makes its own. */
+    (void)rsbx_keeper_start(&slot->keeper, session, &plan, NULL);
+}
+
+int rsbx_slot_drop(struct rsbx_slot *slot, struct rsbx_session *session, reposbx_error *err)
+{
+    rsbx_talk_free(slot->talk);
+    slot->talk = NULL;
+    RSBX_FAULT("slot.drop");
+    if (slot->keeper.done_fd < 0)
+        return remove_now(slot, session, err);
+    rsbx_keeper_done(&slot->keeper);
+    return REPOSBX_OK;
 }
 
 int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_seed_file *files,
@@ -183,9 +327,9 @@ int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_seed_file 
     spec.mount_count = fill_mounts(mounts, &names, &want);
     mounts[0].writable = true;
     spec.read_only_root = false; /* it never runs; the engine unpacks into its root's mounts */
-    (void)snprintf(name, sizeof name, "%s-%06" PRIu64 "-stage", session->id,
-                   session->slots_made + 1);
-    rc = rsbx_journal_make(session, RSBX_OBJECT_SLOT, name, false, err);
+    rc = rsbx_slot_plan(name, session, &want, err);
+    if (rc == 0)
+        rc = rsbx_journal_sync(session, err);
     if (rc == 0)
         rc = session->provider->ops->seed(session->provider, &spec, files, count,
                                           rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);

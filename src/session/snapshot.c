@@ -12,6 +12,7 @@
 
 /* Enough for the link to stay busy while the next piece is read. */
 #define AHEAD_BYTES (512U * 1024U)
+#define MAX_WAITING_SLOTS 8U
 #define PROGRESS_EVERY_NS 100000000ULL
 
 typedef struct rsbx_fingerprint *rsbx_fingerprint_ptr;
@@ -115,6 +116,7 @@ static int fill(struct filling *filling, struct rsbx_session *session, reposbx_e
                      .max_bytes = session->policy->max_bytes },
         .refill = refill,
         .payload = filling,
+        .remove_at_once = true, /* nobody may be left who could write to the baseline */
         .deadline_ms = RSBX_READER_MS,
     };
     struct rsbx_trailer trailer;
@@ -141,6 +143,7 @@ static int fill(struct filling *filling, struct rsbx_session *session, reposbx_e
 static int seal(struct filling *filling, struct rsbx_session *session, reposbx_error *err)
 {
     const struct rsbx_snapshot *snapshot = filling->snapshot;
+    struct rsbx_slot_want next[MAX_WAITING_SLOTS + 1];
     RSBX_AUTO(rsbx_text) char *selection = NULL;
     struct rsbx_ask ask = {
         .want = rsbx_want_writer(session, "seal"),
@@ -148,6 +151,7 @@ static int seal(struct filling *filling, struct rsbx_session *session, reposbx_e
                      .max_entries = filling->order->max_files },
         .excludes = filling->order->excludes,
         .exclude_count = filling->order->exclude_count,
+        .next = next,
         .deadline_ms = RSBX_READER_MS,
     };
     struct rsbx_trailer trailer;
@@ -159,6 +163,10 @@ static int seal(struct filling *filling, struct rsbx_session *session, reposbx_e
     tell(filling, "verify", true);
     ask.selection = selection;
     ask.want.baseline = 1;
+    /* What the session keeps waiting is made while the seal is computed. */
+    while (ask.next_count < session->policy->slots && ask.next_count < MAX_WAITING_SLOTS)
+        next[ask.next_count++] = rsbx_want_command(session);
+    next[ask.next_count++] = rsbx_want_control(session, "control");
     rc = rsbx_session_ask(&trailer, session, &ask, err);
     if (rc != 0) {
         rsbx_context(err, "verifying the baseline");

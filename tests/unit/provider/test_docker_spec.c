@@ -25,9 +25,9 @@ static struct rsbx_slot_spec command_spec(void)
                                     .uid = 65532,
                                     .gid = 65532,
                                     .read_only_root = true,
-                                    .cpus = 1.5,
-                                    .memory_bytes = 268435456,
-                                    .pids = 64,
+                                    .limits = { .cpus = 1.5,
+                                                .memory_bytes = 268435456,
+                                                .pids = 64 },
                                     .tmpfs_bytes = 1048576,
                                     .run_bytes = 2097152,
                                     .nofile = 1024 };

@@ -95,9 +95,11 @@ static void the_journal_names_what_is_left(void **state)
 
     assert_int_equal(rsbx_journal_read(&journal, session->dir_fd, NULL), 0);
     assert_int_equal(journal.left_count, 0);
-    assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_STORE, ID "-a", false, NULL), 0);
-    assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_SLOT, ID "-1", true, NULL), 0);
-    assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_SLOT, ID "-2", false, NULL), 0);
+    assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_STORE, ID "-a", NULL), 0);
+    assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_SLOT, ID "-1", NULL), 0);
+    assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_SLOT, ID "-2", NULL), 0);
+    assert_int_equal(rsbx_journal_command(session, NULL), 0);
+    assert_int_equal(rsbx_journal_stage(session, ID "-2", RSBX_STAGE_READY, NULL), 0);
     assert_int_equal(rsbx_journal_gone(session, RSBX_OBJECT_SLOT, ID "-1", NULL), 0);
     assert_int_equal(rsbx_journal_read(&journal, session->dir_fd, NULL), 0);
     assert_int_equal(journal.left_count, 2);
@@ -105,8 +107,23 @@ static void the_journal_names_what_is_left(void **state)
     assert_string_equal(journal.left[0].name, ID "-a");
     assert_int_equal(journal.left[1].kind, RSBX_OBJECT_SLOT);
     assert_string_equal(journal.left[1].name, ID "-2");
+    assert_int_equal(journal.left[1].stage, RSBX_STAGE_READY);
+    assert_null(journal.fault);
     assert_int_equal(journal.slots_made, 2);
     assert_int_equal(journal.commands_made, 1);
+    rsbx_journal_dispose(&journal);
+}
+
+static void a_fault_of_the_background_is_remembered(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rsbx_session *session = fixture->session;
+    struct rsbx_journal journal;
+
+    assert_int_equal(rsbx_journal_fault(session, "container x could not be removed", NULL), 0);
+    assert_int_equal(rsbx_journal_fault(session, "another", NULL), 0);
+    assert_int_equal(rsbx_journal_read(&journal, session->dir_fd, NULL), 0);
+    assert_string_equal(journal.fault, "container x could not be removed");
     rsbx_journal_dispose(&journal);
 }
 
@@ -127,7 +144,7 @@ static void a_torn_journal_is_a_prefix(void **state)
         assert_int_equal(
             rsbx_replace_file_at(fixture->session->dir_fd, "journal", whole, cut, NULL), 0);
         assert_int_equal(rsbx_session_folder(&session, fixture->state, ID, false, NULL), 0);
-        assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_SLOT, ID "-9", false, NULL), 0);
+        assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_SLOT, ID "-9", NULL), 0);
         assert_int_equal(rsbx_journal_read(&journal, session->dir_fd, NULL), 0);
         assert_int_equal(journal.left_count,
                          1 + (lines >= 1 ? 1 : 0) + (lines == 3 ? 1 : 0));
@@ -208,6 +225,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_lock_has_one_holder, setup, teardown),
         cmocka_unit_test_setup_teardown(ids_are_checked_before_they_become_paths, setup, teardown),
         cmocka_unit_test_setup_teardown(the_journal_names_what_is_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_fault_of_the_background_is_remembered, setup, teardown),
         cmocka_unit_test_setup_teardown(a_torn_journal_is_a_prefix, setup, teardown),
         cmocka_unit_test_setup_teardown(a_folder_that_others_can_write_to_is_refused, setup,
                                         teardown),
