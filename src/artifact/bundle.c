@@ -19,12 +19,14 @@
 
 /*
  * The archive is made in memory by libzip and written by us. Everything that could differ between
- * two hosts is fixed: order, time, attributes, level. The rule for the method: empty members and
- * those that deflate does not make smaller are stored, all others deflated. (What deflate makes of
- * given bytes is zlib's: two releases of it may differ.)
+ * two hosts is fixed: order, time, attributes, level. The rule for the method: members of less than
+ * STORE_BELOW_BYTES and those that deflate does not make smaller are stored, all others deflated.
+ * (What deflate makes of given bytes is zlib's: two releases of it may differ.)
  */
 
 #define DEFLATE_LEVEL 6U
+/* Deflate's state costs a quarter of a megabyte a member and gains a few bytes here at best. */
+#define STORE_BELOW_BYTES 32U
 #define DOS_TIME 0U      /* 00:00:00 */
 #define DOS_DATE 0x0021U /* 1980-01-01 */
 #define REGULAR 0100000U
@@ -141,7 +143,7 @@ int rsbx_bundle_add(struct rsbx_bundle *bundle, const char *name, size_t name_le
         memcpy(member->bytes, bytes, length);
     member->size = length;
     member->mode = mode;
-    member->stored = length == 0;
+    member->stored = length < STORE_BELOW_BYTES;
     rsbx_sha256_hex(member->sha256, member->bytes, length);
     bundle->bytes += length;
     bundle->count++;

@@ -14,8 +14,10 @@
 /*
  * The self-proof: reads the finished text of a patch as a stranger would, applies it to the base
  * and computes the tree id. It takes from the diff the base entries and the old contents (whose ids
- * were compared with the base entries), and nothing of the new side. libgit2's git_apply is not
- * used: it would need a repository around the base, and it rejects valid sections (see the tests).
+ * were compared with the base entries), and nothing of the new side. libgit2's own reader and
+ * git_apply_to_tree are not used: of the patches of the test corpus, all of which git applies, 1.5.1
+ * refuses every one with an empty file, a mode-only change or a change of type, most binary ones
+ * and most with unusual names.
  */
 
 struct section {
