@@ -9,8 +9,8 @@
 #include "base/banned.h"
 
 /*
- * The lines of an attributes file, by gitattributes(5). A line that Git ignores (a negative pattern,
- * an attribute name with other characters, a macro where none is allowed) is ignored here.
+ * The lines of an attributes file, by gitattributes(5). A line that Git ignores (a negative
+ * pattern, an attribute name with other characters, a macro where none is allowed) is ignored here.
  */
 #define BLANK " \t\r\n"
 /* Honest repositories use some ten names. */
@@ -41,8 +41,8 @@ static int intern(uint32_t *out, struct rsbx_attr_names *names, const char *name
         }
     }
     if (names->count == MAX_NAMES)
-        return rsbx_fail(err, REPOSBX_EPOLICY, "more than %u attribute names in the attributes files",
-                         MAX_NAMES);
+        return rsbx_fail(err, REPOSBX_EPOLICY,
+                         "more than %u attribute names in the attributes files", MAX_NAMES);
     if (names->count == names->room) {
         size_t room = names->room > 0 ? 2 * names->room : 16;
         char **bigger = realloc(names->names, room * sizeof *bigger);
@@ -115,7 +115,8 @@ static size_t unquote_one(char *out, const char *text, size_t length)
     return 3;
 }
 
-/* Undoes C quoting; returns what was used of `text` with both quotes, or 0 when it is not quoted. */
+/* Undoes C quoting; returns what was used of `text` with both quotes, or 0 when it is not
+ * quoted. */
 static size_t unquote(char *out, size_t *out_length, const char *text, size_t length)
 {
     size_t used = 0;

@@ -12,12 +12,12 @@
 #include "base/banned.h"
 
 /*
- * Are export-ignore or export-subst in effect on any path? By gitattributes(5): .git/info/attributes
- * goes before the files of the tree, a deeper file before a higher one, in a file a later line before
- * an earlier one; the first that says anything about an attribute decides. A macro that is set
- * brings its own settings, at its own place in that order. Files of the user or the system have no
- * say. The matcher is our own: libgit2's would need an opened repository, and reads attributes from
- * the work tree and the user's configuration.
+ * Are export-ignore or export-subst in effect on any path? By gitattributes(5):
+ * .git/info/attributes goes before the files of the tree, a deeper file before a higher one, in a
+ * file a later line before an earlier one; the first that says anything about an attribute decides.
+ * A macro that is set brings its own settings, at its own place in that order. Files of the user or
+ * the system have no say. The matcher is our own: libgit2's would need an opened repository, and
+ * reads attributes from the work tree and the user's configuration.
  */
 #define MAX_TOTAL_BYTES (16U * 1024U * 1024U)
 /* Some seconds of matching: 20,000 paths against 1,000 lines of 50 bytes. */
@@ -174,7 +174,8 @@ static void take_macros(struct check *check, const struct rsbx_attr_file *file)
     }
 }
 
-/* Lines that can have no say in the two attributes lose their settings, and with them their cost. */
+/* Lines that can have no say in the two attributes lose their settings, and with them their
+ * cost. */
 static void drop_irrelevant(struct check *check)
 {
     for (size_t f = 0; f < check->file_count; f++) {
@@ -206,8 +207,8 @@ static int prepare(struct check *check, reposbx_error *err)
     return REPOSBX_OK;
 }
 
-/* Takes over what a line or macro says about attributes that nothing decided yet. The depth is bounded
- * by the number of names: each is decided once. */
+/* Takes over what a line or macro says about attributes that nothing decided yet. The depth is
+ * bounded by the number of names: each is decided once. */
 static void settle(struct check *check, const struct rsbx_attr_line *from,
                    const struct rsbx_attr_line *line, size_t file)
 {
@@ -250,7 +251,8 @@ static int refuse(const struct check *check, uint32_t attribute, const char *pat
         if (check->of_folder[i] == file)
             (void)rsbx_folder_path(folder, check->listing, i);
     }
-    (void)rsbx_fail(err, REPOSBX_EPOLICY, "%s is in effect on %s (%s%s%s, line %u), refused by policy",
+    (void)rsbx_fail(err, REPOSBX_EPOLICY,
+                    "%s is in effect on %s (%s%s%s, line %u), refused by policy",
                     check->names.names[attribute], path, folder, folder[0] != '\0' ? "/" : "",
                     file == 0 ? ".git/info/attributes" : ".gitattributes",
                     check->decided[attribute]->number);

@@ -16,8 +16,8 @@
 /*
  * HEAD by our own bounded reading of .git/HEAD, loose refs and packed-refs. Opening a libgit2
  * repository for it would bring its configuration, its work tree rules and its owner check along;
- * three small text files need none of that. The other ref store of Git (reftable) is an extension and
- * refused before.
+ * three small text files need none of that. The other ref store of Git (reftable) is an extension
+ * and refused before.
  */
 #define MAX_REF_BYTES 4096U
 #define MAX_REF_LEVELS 5U
@@ -46,7 +46,8 @@ static bool ref_name_ok(const char *name)
     return true;
 }
 
-/* Reads .git/<name> without following a symlink anywhere. REPOSBX_ENOTFOUND when it is not a file. */
+/* Reads .git/<name> without following a symlink anywhere. REPOSBX_ENOTFOUND when it is
+ * not a file. */
 static int read_loose(struct rsbx_buf *out, int git_fd, const char *name, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_fd) int fd = -1;
@@ -133,8 +134,9 @@ int rsbx_gitrefs_head(char out[RSBX_OID_HEX_BYTES], int git_fd, reposbx_error *e
         while (text.data[skip] == ' ' || text.data[skip] == '\t')
             skip++;
         if (!ref_name_ok(text.data + skip))
-            return rsbx_fail(err, REPOSBX_EPOLICY, ".git/%s names the ref \"%s\", which is no valid "
-                             "name", name, text.data + skip);
+            return rsbx_fail(err, REPOSBX_EPOLICY,
+                             ".git/%s names the ref \"%s\", which is no valid name", name,
+                             text.data + skip);
         memcpy(name, text.data + skip, text.length - skip + 1);
     }
     return rsbx_fail(err, REPOSBX_EPOLICY, "HEAD: more than %u refs that name each other",

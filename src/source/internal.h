@@ -81,8 +81,8 @@ const char *rsbx_object_word(enum rsbx_object_type type);
 /* Type and size without reading the content. REPOSBX_ENOTFOUND when there is no such object. */
 int rsbx_object_header(enum rsbx_object_type *type, uint64_t *size, struct rsbx_objects *objects,
                        const uint8_t *oid, reposbx_error *err);
-/* The whole content, of the wanted type and at most `limit` bytes (checked before reading), its hash
- * verified. Borrowed until the next call. */
+/* The whole content, of the wanted type and at most `limit` bytes (checked before reading), its
+ * hash verified. Borrowed until the next call. */
 int rsbx_object_read(const void **bytes, size_t *length, struct rsbx_objects *objects,
                      const uint8_t *oid, enum rsbx_object_type type, uint64_t limit,
                      reposbx_error *err);
@@ -172,8 +172,9 @@ void rsbx_blob_oid(uint8_t oid[RSBX_OID_BYTES], const void *bytes, size_t length
 typedef int (*rsbx_target_reader)(char out[RSBX_MAX_TARGET_BYTES + 1], void *payload,
                                   struct rsbx_leaf *leaf, reposbx_error *err);
 int rsbx_link_resolve(enum rsbx_link_state *state, struct rsbx_leaf **file,
-                      struct rsbx_listing *listing, const struct rsbx_leaf *leaf, const char *target,
-                      rsbx_target_reader target_of, void *payload, reposbx_error *err);
+                      struct rsbx_listing *listing, const struct rsbx_leaf *leaf,
+                      const char *target, rsbx_target_reader target_of, void *payload,
+                      reposbx_error *err);
 
 /* ---- pattern.c ---- */
 
@@ -181,7 +182,8 @@ int rsbx_link_resolve(enum rsbx_link_state *state, struct rsbx_leaf **file,
 struct rsbx_pattern;
 
 /* NULL in *out, with success, when the pattern can match nothing (Git ignores it too). */
-int rsbx_pattern_new(struct rsbx_pattern **out, const char *text, size_t length, reposbx_error *err);
+int rsbx_pattern_new(struct rsbx_pattern **out, const char *text, size_t length,
+                     reposbx_error *err);
 void rsbx_pattern_free(struct rsbx_pattern *pattern);
 /* `path` is relative to the folder of the attributes file, without a trailing slash. Adds the work
  * done to *steps. */

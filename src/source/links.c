@@ -91,8 +91,8 @@ static void lose(struct walk *walk)
     walk->beyond++;
 }
 
-/* One named component. *file is set when it is a file and nothing is left behind it. *outside is set
- * for a link that is absolute. */
+/* One named component. *file is set when it is a file and nothing is left behind it. *outside is
+ * set for a link that is absolute. */
 static int enter(struct rsbx_leaf **file, bool *outside, struct walk *walk, const char *name,
                  size_t length, rsbx_target_reader target_of, void *payload, reposbx_error *err)
 {
@@ -134,8 +134,9 @@ static int enter(struct rsbx_leaf **file, bool *outside, struct walk *walk, cons
 }
 
 int rsbx_link_resolve(enum rsbx_link_state *state, struct rsbx_leaf **file,
-                      struct rsbx_listing *listing, const struct rsbx_leaf *leaf, const char *target,
-                      rsbx_target_reader target_of, void *payload, reposbx_error *err)
+                      struct rsbx_listing *listing, const struct rsbx_leaf *leaf,
+                      const char *target, rsbx_target_reader target_of, void *payload,
+                      reposbx_error *err)
 {
     struct walk walk = { .listing = listing, .folder = leaf->folder, .links = 1 };
     struct rsbx_leaf *found = NULL;

@@ -15,8 +15,8 @@ static const uint8_t empty_tree[RSBX_OID_BYTES] = { 0x4b, 0x82, 0x5d, 0xc6, 0x42
                                                     0xb9, 0xa0, 0x60, 0xe5, 0x4b, 0xf8, 0xd6,
                                                     0x92, 0x88, 0xfb, 0xee, 0x49, 0x04 };
 
-/* The array with room for `more` elements of `size` bytes behind its `count`; NULL when out of memory
- * (the old one stays valid). */
+/* The array with room for `more` elements of `size` bytes behind its `count`; NULL when out of
+ * memory (the old one stays valid). */
 static void *grown(void *array, size_t *room, size_t count, size_t more, size_t size)
 {
     size_t wanted = *room > 0 ? *room : 64;
@@ -187,7 +187,8 @@ static int check_item(const struct rsbx_listing *listing, const struct rsbx_fold
                         item->length < RSBX_MAX_NAME_BYTES ? item->length : RSBX_MAX_NAME_BYTES);
     if (problem != NULL)
         return rsbx_fail(err, REPOSBX_EPOLICY, "%s: %s: \"%s\"", where, problem, name);
-    if (folder->path_length + (folder->path_length > 0 ? 1U : 0U) + item->length > RSBX_MAX_PATH_BYTES)
+    if (folder->path_length + (folder->path_length > 0 ? 1U : 0U) + item->length >
+        RSBX_MAX_PATH_BYTES)
         return rsbx_fail(err, REPOSBX_EPOLICY, "%s: path over %u bytes at \"%s\"", where,
                          RSBX_MAX_PATH_BYTES, name);
     if (item->mode == RSBX_MODE_FOLDER &&

@@ -21,10 +21,11 @@
 
 /*
  * Object bytes. Loose objects are read by our own code over zlib: libgit2 1.5.1 spins for ever on a
- * cut one and writes past its buffer on one whose header understates it. Packs are read by libgit2's
- * pack backend alone, without a repository around it, so that no alternates, no configuration and no
- * refs come into play. Whatever the source, the bytes are hashed here (by libgit2's SHA-1, which
- * detects collision attacks) and compared with the id; the parent hashes them again with libcrypto.
+ * cut one and writes past its buffer on one whose header understates it. Packs are read by
+ * libgit2's pack backend alone, without a repository around it, so that no alternates, no
+ * configuration and no refs come into play. Whatever the source, the bytes are hashed here (by
+ * libgit2's SHA-1, which detects collision attacks) and compared with the id; the parent hashes
+ * them again with libcrypto.
  *
  * One object may cost so much processor time inside libgit2 before the kernel ends the process.
  */

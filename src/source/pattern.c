@@ -13,8 +13,8 @@
  * file; a trailing '/' asks for a folder; '*' and '?' and sets do not match '/', "**" between
  * slashes does.
  *
- * A pattern comes from the repository, so a backtracking matcher would be an attack on our time. Here
- * all positions that the pattern can be at move forward together, one byte of text at a time.
+ * A pattern comes from the repository, so a backtracking matcher would be an attack on our time.
+ * Here all positions that the pattern can be at move forward together, one byte of text at a time.
  */
 enum token_kind {
     TOKEN_BYTE,

@@ -16,8 +16,8 @@
 #include "base/banned.h"
 
 /*
- * A plain folder, without Git. Everything is opened below the top by openat, one component at a time,
- * never through a symlink, never blocking; what is no file, folder or symlink is refused.
+ * A plain folder, without Git. Everything is opened below the top by openat, one component at a
+ * time, never through a symlink, never blocking; what is no file, folder or symlink is refused.
  */
 
 /* Opens a listed folder below the top. */

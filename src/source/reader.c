@@ -10,9 +10,9 @@
 
 /*
  * The child's main. Everything that can be refused is refused before the first entry goes out: the
- * folder, the repository's form, the commit, HEAD, every tree, every size, links and attributes. Then
- * the content, blob by blob, each read whole and checked before its head is written. Last, HEAD
- * again. The kernel frees what the child leaves.
+ * folder, the repository's form, the commit, HEAD, every tree, every size, links and attributes.
+ * Then the content, blob by blob, each read whole and checked before its head is written. Last,
+ * HEAD again. The kernel frees what the child leaves.
  */
 struct reader {
     const struct rsbx_source_options *options;

@@ -107,7 +107,8 @@ int rsbx_repo_open_folder(struct rsbx_repo *repo, const char *path, enum rsbx_ow
 
     if (rc != 0)
         return rc;
-    /* getcwd() gives a path without symlinks, so a relative path may be walked from the root too. */
+    /* getcwd() gives a path without symlinks, so a relative path may be walked from the root
+     * too. */
     fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return rsbx_fail_errno(err, REPOSBX_EIO, "cannot open /");
@@ -150,7 +151,8 @@ static int explain_no_git(const struct rsbx_repo *repo, reposbx_error *err)
 
     if (exists(repo->top_fd, "HEAD") && exists(repo->top_fd, "objects") &&
         exists(repo->top_fd, "refs")) {
-        (void)rsbx_fail(err, REPOSBX_EPOLICY, "%s is a bare repository, not a checkout", repo->path);
+        (void)rsbx_fail(err, REPOSBX_EPOLICY, "%s is a bare repository, not a checkout",
+                        repo->path);
         rsbx_hint(err, "clone it and give the clone");
         return REPOSBX_EPOLICY;
     }
@@ -255,7 +257,7 @@ static int check_objects(int objects_fd, reposbx_error *err)
         return rc;
     if (info_fd >= 0 && exists(info_fd, "alternates")) {
         (void)rsbx_fail(err, REPOSBX_EPOLICY,
-                        ".git/objects/info/alternates: the repository borrows objects from another");
+                        ".git/objects/info/alternates: the repository borrows another's objects");
         rsbx_hint(err, "make it complete: git repack -a -d, then remove that file");
         return REPOSBX_EPOLICY;
     }

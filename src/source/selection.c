@@ -18,7 +18,8 @@ static int put_unit(struct rsbx_buf *out, uint32_t unit, reposbx_error *err)
     return rsbx_buf_format(out, err, "\\u%04x", unit);
 }
 
-/* One character as in Python's json.dumps with ensure_ascii, the form that the digest is taken of. */
+/* One character as in Python's json.dumps with ensure_ascii, the form that the digest is taken
+ * of. */
 static int put_char(struct rsbx_buf *out, uint32_t code, reposbx_error *err)
 {
     static const char from[] = "\"\\\n\r\t\f\b";
@@ -65,8 +66,8 @@ static int check_exclude(const char *const *excludes, size_t i, reposbx_error *e
     if (rc != 0)
         return rc;
     if (strcmp(normal, excludes[i]) != 0)
-        return rsbx_fail(err, REPOSBX_EPOLICY, "exclude_subtree: %s must be written %s", excludes[i],
-                         normal);
+        return rsbx_fail(err, REPOSBX_EPOLICY, "exclude_subtree: %s must be written %s",
+                         excludes[i], normal);
     if (i > 0 && rsbx_fp_compare(excludes[i - 1], strlen(excludes[i - 1]), normal,
                                  strlen(normal)) >= 0)
         return rsbx_fail(err, REPOSBX_EPOLICY, "exclude_subtree: %s is out of order or given twice",

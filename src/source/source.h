@@ -12,8 +12,8 @@
 /*
  * The reader: a confined child verifies the repository and the revision, validates every tree entry
  * by our own rules (base/path.h), re-hashes every blob, and streams the snapshot; the parent checks
- * again what crosses the pipe (names, order, sizes, counts, blob ids) and hands it on. The repository
- * is never opened in the caller's own address space.
+ * again what crosses the pipe (names, order, sizes, counts, blob ids) and hands it on. The
+ * repository is never opened in the caller's own address space.
  *
  *     rc = rsbx_source_open(&source, &options, err);      child starts, repository verified
  *     while ((rc = rsbx_source_next(&event, source, err)) == 0 && event.kind != RSBX_SOURCE_DONE)
@@ -90,10 +90,11 @@ struct rsbx_source_event {
 
 struct rsbx_source;
 
-/* Refusals are REPOSBX_EPOLICY (REPOSBX_ENOTFOUND when the folder or commit is missing, REPOSBX_EMALFORMED for
- * a revision that is not 40 lower-case hex, REPOSBX_EPROTOCOL for a damaged repository), all in words that
- * name the tree, path or rule. The whole tree is validated (names, modes, duplicates, counts, sizes,
- * attributes) before open returns; blob bytes are verified while they are streamed. */
+/* Refusals are REPOSBX_EPOLICY (REPOSBX_ENOTFOUND when the folder or commit is missing,
+ * REPOSBX_EMALFORMED for a revision that is not 40 lower-case hex, REPOSBX_EPROTOCOL for a damaged
+ * repository), all in words that name the tree, path or rule. The whole tree is validated (names,
+ * modes, duplicates, counts, sizes, attributes) before open returns; blob bytes are verified while
+ * they are streamed. */
 int rsbx_source_open(struct rsbx_source **out, const struct rsbx_source_options *options,
                      reposbx_error *err);
 const struct rsbx_source_facts *rsbx_source_facts(const struct rsbx_source *source);

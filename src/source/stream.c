@@ -21,11 +21,12 @@
 #include "base/banned.h"
 
 /*
- * The parent's end of the pipe (format: wire.c). The child has handled hostile bytes, so nothing that
- * it says is taken on trust: sizes, counts, modes, names and order are checked against the options,
- * every blob is hashed again, the commit's bytes are hashed and must be the revision, and the tree id
- * that follows from the entries must be the one in that commit. What remains to a child that was
- * taken over is to fail.
+ * The parent's end of the pipe (format: wire.c). The child has handled hostile bytes, so nothing
+ * that it says is taken on trust: sizes, counts, modes, names and order are checked against the
+ * options, every blob is hashed again, the commit's bytes are hashed and must be the revision, and
+ * the tree id that follows from the entries must be the one in that commit. What remains to a child
+ * that was taken over is to fail, and to lie about the content behind a symlink, which goes into the
+ * fingerprint alone (the guest computes that again from the sealed snapshot).
  */
 #define BUFFER_BYTES (1024U * 1024U)
 #define PIECE_BYTES 65536U
@@ -495,12 +496,13 @@ static void give_note(struct rsbx_source_event *out, struct rsbx_source *source)
     rsbx_hex(hex, source->entry.oid, RSBX_OID_BYTES);
     rsbx_text_printable(shown, sizeof shown, source->path, source->path_length);
     if (source->mode == RSBX_MODE_GITLINK)
-        (void)snprintf(source->note, sizeof source->note, "submodule %s (commit %s) left out", shown,
-                       hex);
+        (void)snprintf(source->note, sizeof source->note, "submodule %s (commit %s) left out",
+                       shown, hex);
     else if (source->mode == RSBX_MODE_FOLDER)
         (void)snprintf(source->note, sizeof source->note, "empty folder %s left out", shown);
     else
-        (void)snprintf(source->note, sizeof source->note, "mode 100664 of %s read as 100644", shown);
+        (void)snprintf(source->note, sizeof source->note, "mode 100664 of %s read as 100644",
+                       shown);
     memset(out, 0, sizeof *out);
     out->kind = RSBX_SOURCE_NOTE;
     out->text = source->note;
@@ -527,8 +529,9 @@ static int check_blob(struct rsbx_source *source, reposbx_error *err)
         return rc;
     source->in_blob = false;
     if (memcmp(oid, source->entry.oid, RSBX_OID_BYTES) != 0)
-        return rsbx_fail(err, REPOSBX_EPROTOCOL, "the repository is damaged: the bytes of %s do not "
-                         "match their id", source->path);
+        return rsbx_fail(err, REPOSBX_EPROTOCOL,
+                         "the repository is damaged: the bytes of %s do not match their id",
+                         source->path);
     return REPOSBX_OK;
 }
 

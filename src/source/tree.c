@@ -128,7 +128,8 @@ static int list_folder(struct rsbx_listing *listing, struct rsbx_objects *object
     memcpy(oid, listing->folders[folder].oid, sizeof oid);
     rsbx_hex(hex, oid, sizeof oid);
     (void)snprintf(where, sizeof where, "tree %s", hex);
-    rc = rsbx_object_read(&bytes, &length, objects, oid, RSBX_OBJECT_TREE, RSBX_MAX_TREE_BYTES, err);
+    rc = rsbx_object_read(&bytes, &length, objects, oid, RSBX_OBJECT_TREE, RSBX_MAX_TREE_BYTES,
+                          err);
     if (rc == REPOSBX_ENOTFOUND)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "the repository is damaged: %s is missing", where);
     if (rc != 0)

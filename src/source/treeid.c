@@ -14,10 +14,10 @@
 #include "base/banned.h"
 
 /*
- * The tree id from leaves that come in walk order: two of them, of everything and of what is streamed
- * (without gitlinks and empty trees, with modes normalised). The folders from the root to the present
- * one are open; a folder is closed, sorted and hashed when the walk leaves it. Also finds a name
- * that is file and folder at once, which the order of the walk does not show.
+ * The tree id from leaves that come in walk order: two of them, of everything and of what is
+ * streamed (without gitlinks and empty trees, with modes normalised). The folders from the root to
+ * the present one are open; a folder is closed, sorted and hashed when the walk leaves it. Also
+ * finds a name that is file and folder at once, which the order of the walk does not show.
  */
 struct node {
     uint32_t name; /* offset in the level's names */
@@ -241,7 +241,8 @@ static int close_level(struct rsbx_treeid *treeid, reposbx_error *err)
     return REPOSBX_OK;
 }
 
-/* Closes and opens folders until the deepest open one is that of the path; *name is its last part. */
+/* Closes and opens folders until the deepest open one is that of the path; *name is its last
+ * part. */
 static int go_to(const char **name, struct rsbx_treeid *treeid, const char *path, size_t length,
                  reposbx_error *err)
 {

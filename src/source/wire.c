@@ -12,7 +12,7 @@
  * The pipe from the child to the parent. Numbers are big-endian. One message after the other, each
  * with a fixed head that begins with its kind:
  *
- *   X  code (4, two's complement), message length (2), hint length (2); message, hint. The last one.
+ *   X  code (4, two's complement), message length (2), hint length (2); message, hint. The last.
  *   F  files (8), bytes (8), commit length (4); the commit object (nothing for a plain folder).
  *      The first one, when there is no error.
  *   E  mode as found (4), blob id (20), size (8), link state (1), linked size (8), path length (2);

@@ -12,6 +12,7 @@
 
 #include <openssl/evp.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
 
@@ -198,7 +199,8 @@ void fx_loose_name(char out[64], const char *hex)
     (void)snprintf(out, 64, ".git/objects/%.2s/%.38s", hex, hex + 2);
 }
 
-void fx_object(char out[41], const struct fx *fx, const char *type, const void *bytes, size_t length)
+void fx_object(char out[41], const struct fx *fx, const char *type, const void *bytes,
+               size_t length)
 {
     char head[64];
     size_t head_length = (size_t)snprintf(head, sizeof head, "%s %zu", type, length) + 1;
@@ -329,4 +331,18 @@ void fx_read(struct fx_result *out, const struct rsbx_source_options *options)
     out->facts = *rsbx_source_facts(source);
     rsbx_fingerprint_free(fingerprint);
     rsbx_source_free(source);
+}
+
+void fx_expect(struct fx_result *out, const struct rsbx_source_options *options, int code,
+               const char *words)
+{
+    struct rsbx_deadline late = rsbx_deadline_in_ms(FX_LATE_MS);
+
+    fx_read(out, options);
+    if (out->rc != code)
+        fail_msg("expected %d (%s), got %d: %s", code, words != NULL ? words : "-", out->rc,
+                 out->err.message);
+    if (words != NULL && strstr(out->err.message, words) == NULL)
+        fail_msg("\"%s\" lacks \"%s\"", out->err.message, words);
+    assert_false(rsbx_deadline_passed(late));
 }

@@ -12,8 +12,8 @@
 #include "source/source.h"
 
 /*
- * Repositories for tests, made by the git command without anyone's configuration, and by objects that
- * are written as bytes. Every helper asserts that it worked.
+ * Repositories for tests, made by the git command without anyone's configuration, and by objects
+ * that are written as bytes. Every helper asserts that it worked.
  */
 struct fx {
     char top[64];  /* a fresh folder */
@@ -75,5 +75,9 @@ struct fx_result {
 struct rsbx_source_options fx_options(const struct fx *fx, const char *revision);
 /* Opens, reads to the end, closes. */
 void fx_read(struct fx_result *out, const struct rsbx_source_options *options);
+/* Reads and demands this code and these words in the message (NULL: any), in this time. */
+#define FX_LATE_MS 40000U
+void fx_expect(struct fx_result *out, const struct rsbx_source_options *options, int code,
+               const char *words);
 
 #endif
