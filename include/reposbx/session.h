@@ -110,7 +110,7 @@ const char *reposbx_session_audit_dir(const reposbx_session *session);
 
 /* The metadata document of a session as JSON (free()), read from disk without taking the session's
  * lock. Keys: sandbox_id, task_id, provider, isolation, image, image_id, platform, source_revision,
- * source_tree, source_fingerprint, source_file_count, source_bytes, workspace ("copy"), network,
+ * source_tree, source_fingerprint, source_file_count, source_bytes, workspace ("overlay" or "copy"), workspace_reason, network,
  * rootless_runtime, policy (the whole document), capabilities, created_at, and state ("creating",
  * "ready", "closed", "poisoned", "expired"). */
 int reposbx_session_metadata_json(char **out, reposbx_provider *provider, const char *id,

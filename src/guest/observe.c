@@ -385,6 +385,7 @@ void rsbx_observe_hello(struct rsbx_hello *hello)
     hello->interfaces = count_interfaces();
     hello->baseline = mount_state(RSBX_BASELINE_FOLDER);
     hello->workspace = mount_state(RSBX_WORKSPACE_FOLDER);
+    hello->upper = mount_state(RSBX_UPPER_FOLDER);
     hello->guest_read_only = mount_state(RSBX_GUEST_FOLDER) == 1;
     hello->monotonic_ns = rsbx_guest_now_ns();
     hello->oom_kills = rsbx_observe_oom_kills();

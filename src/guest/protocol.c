@@ -9,11 +9,12 @@
  */
 
 /* The u64 fields of a hello that carry a value; the rest up to RSBX_HELLO_BYTES is reserved. */
-#define HELLO_FIELDS 33U
+#define HELLO_FIELDS 34U
 #define HELLO_RESERVED ((RSBX_HELLO_BYTES - RSBX_NONCE_BYTES) / 8U - HELLO_FIELDS)
 
 #define ALL_REQUEST_FLAGS                                                                          \
-    (RSBX_REQUEST_COPY | RSBX_REQUEST_PARENTS | RSBX_REQUEST_EXECUTABLE | RSBX_REQUEST_STDIN)
+    (RSBX_REQUEST_COPY | RSBX_REQUEST_PARENTS | RSBX_REQUEST_EXECUTABLE | RSBX_REQUEST_STDIN | \
+     RSBX_REQUEST_UPPER)
 #define ALL_TRAILER_FLAGS                                                                          \
     (RSBX_TRAILER_TIMED_OUT | RSBX_TRAILER_OUTPUT_LIMITED | RSBX_TRAILER_FAILED)
 
@@ -97,7 +98,7 @@ static void hello_fields(uint64_t *fields[HELLO_FIELDS], struct rsbx_hello *hell
         &hello->root_read_only, &hello->tmp_bytes, &hello->run_bytes,
         &hello->tmp_flags, &hello->run_flags, &hello->interfaces,
         &hello->baseline, &hello->workspace, &hello->guest_read_only, &hello->dumpable,
-        &hello->monotonic_ns, &hello->oom_kills,
+        &hello->monotonic_ns, &hello->oom_kills, &hello->upper,
     };
 
     memcpy(fields, order, sizeof(order));

@@ -80,6 +80,8 @@ enum rsbx_wire_op {
 #define RSBX_GUEST_PATH "/reposbx/guest/reposbx-guest"
 #define RSBX_BASELINE_FOLDER "/reposbx/baseline"
 #define RSBX_WORKSPACE_FOLDER "/workspace"
+/* Of an overlay workspace: the store with the folders `upper` (what was changed) and `work`. */
+#define RSBX_UPPER_FOLDER "/reposbx/upper"
 /* User and group of every command and of every file of a snapshot. */
 #define RSBX_GUEST_UID 65532U
 #define RSBX_GUEST_GID 65532U
@@ -122,8 +124,9 @@ struct rsbx_hello {
     uint64_t dumpable;         /* 0 */
     uint64_t monotonic_ns;     /* its CLOCK_MONOTONIC */
     uint64_t oom_kills;        /* of the cgroup so far */
+    uint64_t upper;            /* RSBX_UPPER_FOLDER, as baseline */
 };
-/* The nonce, the 33 fields above in their order, and three more of 8 bytes that are reserved: sent
+/* The nonce, the 34 fields above in their order, and two more of 8 bytes that are reserved: sent
  * as zero and refused when they are not. */
 #define RSBX_HELLO_BYTES (RSBX_NONCE_BYTES + 8U * 36U)
 
@@ -131,6 +134,7 @@ struct rsbx_hello {
 #define RSBX_REQUEST_COPY 1U        /* SEAL: also copy into the workspace */
 #define RSBX_REQUEST_PARENTS 2U     /* WRITE: make missing parent folders */
 #define RSBX_REQUEST_EXECUTABLE 4U  /* WRITE: mode 755 instead of 644 */
+#define RSBX_REQUEST_UPPER 32U      /* SCAN: what RSBX_UPPER_FOLDER/upper lacks is unchanged */
 #define RSBX_REQUEST_STDIN 8U       /* EXEC: DATA… END follow; without it stdin is /dev/null */
 
 struct rsbx_request {

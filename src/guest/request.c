@@ -67,6 +67,8 @@ static uint32_t flags_of(uint32_t op)
         return RSBX_REQUEST_STDIN;
     case RSBX_OP_SEAL:
         return RSBX_REQUEST_COPY;
+    case RSBX_OP_SCAN:
+        return RSBX_REQUEST_UPPER;
     case RSBX_OP_WRITE:
         return RSBX_REQUEST_PARENTS | RSBX_REQUEST_EXECUTABLE;
     default:

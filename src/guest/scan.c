@@ -16,6 +16,10 @@
  * their names with a folder before what is in it. That is one order for both trees, so the two
  * walks merge like two sorted lists: the smaller path exists on its side alone. Nothing but names,
  * types, the owner's x bit, sizes and bytes is compared; times are the command's to set.
+ *
+ * Where the workspace is an overlay over the baseline, whatever was changed has an entry in the
+ * upper layer, and so has every folder above it. What stands in both trees and has none there is
+ * the baseline's own, and is neither entered nor read.
  */
 
 struct side {
@@ -36,6 +40,7 @@ struct object {
 struct scan {
     struct rsbx_guest *guest;
     struct side old, new;
+    int upper_fd; /* of the upper layer; -1: compare everything */
     uint64_t new_bytes;
     struct object old_object, new_object;
 };
@@ -349,6 +354,21 @@ static bool below(const struct rsbx_item *item, const char *folder, size_t lengt
            item->path[length] == '/';
 }
 
+/* Whether the same path of both sides is the same file or folder by the overlay's own doing. */
+static bool untouched(const struct scan *scan, const struct rsbx_item *item)
+{
+    int fd;
+
+    if (scan->upper_fd < 0) {
+        return false;
+    }
+    fd = rsbx_open_beneath(scan->upper_fd, item->path, O_PATH | O_NOFOLLOW);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd == -ENOENT;
+}
+
 /* The same path on both sides. */
 static void take_both(struct scan *scan)
 {
@@ -356,6 +376,11 @@ static void take_both(struct scan *scan)
     struct side *old = &scan->old;
 
     rsbx_io_check();
+    if (untouched(scan, &scan->new.item)) {
+        advance(&scan->old);
+        advance(&scan->new);
+        return;
+    }
     if (omit_by_name(scan)) {
         advance(&scan->new);
         return; /* what the baseline has there goes as deleted */
@@ -392,6 +417,13 @@ void rsbx_guest_scan(struct rsbx_guest *guest)
     static struct scan scan;
 
     scan.guest = guest;
+    scan.upper_fd = -1;
+    if ((guest->request.head.flags & RSBX_REQUEST_UPPER) != 0) {
+        scan.upper_fd = rsbx_open_root(RSBX_UPPER_FOLDER "/upper");
+        if (scan.upper_fd < 0) {
+            rsbx_guest_fail(guest, -scan.upper_fd, "cannot open the upper layer", NULL, 0);
+        }
+    }
     scan.old_object.fd = -1;
     scan.new_object.fd = -1;
     begin(&scan, &scan.old, RSBX_BASELINE_FOLDER);

@@ -236,21 +236,66 @@ static int docker_inspect(struct rsbx_slot_state *out, struct rsbx_provider *pro
     return REPOSBX_OK;
 }
 
-static int docker_make_store(struct rsbx_provider *provider, const char *name,
-                             const char *session_id, struct rsbx_deadline deadline,
-                             reposbx_error *err)
+/* Where the engine keeps a volume of the session on its host; the caller frees. */
+static int host_folder(char **out, struct rsbx_engine *engine, const char *name,
+                       const char *session_id, struct rsbx_deadline deadline, reposbx_error *err)
 {
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr labels = NULL;
-    reposbx_error first = REPOSBX_ERROR_INIT;
-    int created;
-    int rc = rsbx_docker_labels(&labels, session_id, err);
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr document = NULL;
+    const char *folder;
+    int rc = rsbx_engine_volume_inspect(&document, engine, name, deadline, err);
 
+    if (rc == 0 && !ours(json_object_get(document, "Labels"), session_id))
+        rc = not_ours("volume", name, err);
+    if (rc == 0)
+        rc = rsbx_json_get_text(&folder, document, "Mountpoint", "volume", err);
     if (rc != 0)
         return rc;
-    created =
-        rsbx_engine_volume_create(engine_of(provider), name, labels, NULL, deadline, &first);
+    /* These would end an option of the mount. */
+    if (folder[0] != '/' || strpbrk(folder, ",:\\") != NULL)
+        return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the folder of volume %s cannot be a layer", name);
+    *out = strdup(folder);
+    return *out != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
+}
+
+/* Options of the local driver for an overlay. userxattr works with and without root; redirect_dir and metacopy
+ * off keep every change a plain file of the upper layer (a renamed baseline folder answers EXDEV); index needs
+ * file handles, which not every host has. */
+static int overlay_options(json_t **out, struct rsbx_engine *engine,
+                           const struct rsbx_store_spec *spec, struct rsbx_deadline deadline,
+                           reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_text) char *lower = NULL;
+    RSBX_AUTO(rsbx_text) char *upper = NULL;
+    int rc = host_folder(&lower, engine, spec->lower, spec->session_id, deadline, err);
+
+    if (rc == 0)
+        rc = host_folder(&upper, engine, spec->upper, spec->session_id, deadline, err);
+    if (rc != 0)
+        return rc;
+    *out = json_pack("{s:s, s:s, s:o}", "type", "overlay", "device", "overlay", "o",
+                     json_sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work,userxattr,"
+                                  "redirect_dir=nofollow,metacopy=off,index=off",
+                                  lower, upper, upper));
+    return *out != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
+}
+
+static int docker_make_store(struct rsbx_provider *provider, const struct rsbx_store_spec *spec,
+                             struct rsbx_deadline deadline, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr labels = NULL;
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr options = NULL;
+    reposbx_error first = REPOSBX_ERROR_INIT;
+    int created;
+    int rc = rsbx_docker_labels(&labels, spec->session_id, err);
+
+    if (rc == 0 && spec->lower != NULL)
+        rc = overlay_options(&options, engine_of(provider), spec, deadline, err);
+    if (rc != 0)
+        return rc;
+    created = rsbx_engine_volume_create(engine_of(provider), spec->name, labels, options, deadline,
+                                        &first);
     /* 201 is also the answer for a volume that was there before, with labels of its own. */
-    rc = look_at_store(engine_of(provider), name, session_id, deadline, err);
+    rc = look_at_store(engine_of(provider), spec->name, spec->session_id, deadline, err);
     if (rc != 0 && created != 0 && rc != REPOSBX_EPOLICY) {
         if (err != NULL)
             *err = first;

@@ -58,6 +58,14 @@ struct rsbx_slot_spec {
     const char *runtime;          /* NULL: the engine's own */
 };
 
+/* A store: plain, or (lower not NULL) an overlay over the store `lower` whose changes go into the
+ * folders upper and work of the store `upper`. */
+struct rsbx_store_spec {
+    const char *name;
+    const char *session_id;
+    const char *lower, *upper;
+};
+
 enum rsbx_object_kind { RSBX_OBJECT_SLOT, RSBX_OBJECT_STORE };
 
 struct rsbx_slot_state {
@@ -101,8 +109,8 @@ struct rsbx_provider_ops {
     /* Not there: REPOSBX_EUNAVAILABLE; never fetched. */
     int (*image)(struct rsbx_image_facts *out, struct rsbx_provider *provider,
                  const char *reference, struct rsbx_deadline deadline, reposbx_error *err);
-    /* Makes an empty store that belongs to the session. */
-    int (*make_store)(struct rsbx_provider *provider, const char *name, const char *session_id,
+    /* Makes a store that belongs to the session. Whether an overlay works shows at its first use. */
+    int (*make_store)(struct rsbx_provider *provider, const struct rsbx_store_spec *spec,
                       struct rsbx_deadline deadline, reposbx_error *err);
     /* Makes the slot without running anything, puts the files into it (so into its mounted stores),
      * reads regular files back and compares, and removes it again. */

@@ -195,7 +195,11 @@ static int on_base(void *payload, const char *path, size_t length, uint32_t mode
 static int run_scan(struct scan *scan, struct rsbx_session *session, reposbx_error *err)
 {
     struct rsbx_ask ask = { .want = rsbx_want_control(session, "control"),
-                            .request = { .op = RSBX_OP_SCAN, .max_bytes = MAX_CONTENT_BYTES,
+                            .request = { .op = RSBX_OP_SCAN,
+                                         .flags = rsbx_session_overlay(session)
+                                                      ? RSBX_REQUEST_UPPER
+                                                      : 0,
+                                         .max_bytes = MAX_CONTENT_BYTES,
                                          .max_entries = MAX_CHANGES },
                             .entry = on_entry,
                             .data = on_data,

@@ -36,28 +36,40 @@ static int clear_kind(struct rsbx_session *session, const struct rsbx_journal *j
     return first;
 }
 
-int rsbx_session_clear(struct rsbx_session *session, reposbx_error *err)
+static int clear(struct rsbx_session *session, bool stores_too, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_fd) int keepers_fd = -1;
     struct rsbx_journal journal;
-    int stores;
     int rc = rsbx_keepers_wait(&keepers_fd, session, RSBX_KEEPERS_MS, err);
 
     if (rc == 0)
         rc = rsbx_journal_read(&journal, session->dir_fd, err);
-
     if (rc != 0)
         return rc;
     if (journal.left_count > 0) {
         rc = rsbx_session_provider(session, err);
         if (rc == 0) {
             rc = clear_kind(session, &journal, RSBX_OBJECT_SLOT, err);
-            stores = clear_kind(session, &journal, RSBX_OBJECT_STORE, rc == 0 ? err : NULL);
-            rc = rc != 0 ? rc : stores;
+            if (stores_too) {
+                int stores = clear_kind(session, &journal, RSBX_OBJECT_STORE,
+                                        rc == 0 ? err : NULL);
+
+                rc = rc != 0 ? rc : stores;
+            }
         }
     }
     rsbx_journal_dispose(&journal);
     return rc;
+}
+
+int rsbx_session_clear(struct rsbx_session *session, reposbx_error *err)
+{
+    return clear(session, true, err);
+}
+
+int rsbx_session_clear_slots(struct rsbx_session *session, reposbx_error *err)
+{
+    return clear(session, false, err);
 }
 
 /* What a closed session no longer needs. */

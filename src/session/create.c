@@ -39,6 +39,7 @@ struct creation {
     struct rsbx_provider *provider;
     struct rsbx_host_facts host;
     struct rsbx_image_facts image;
+    enum rsbx_workspace_mode mode;
     const char *platform;
     char *seccomp_profile;
 };
@@ -118,22 +119,21 @@ static int check_excludes(struct creation *creation, reposbx_error *err)
     return REPOSBX_OK;
 }
 
-static int check_workspace_mode(const struct creation *creation, reposbx_error *err)
+static int check_workspace_mode(struct creation *creation, reposbx_error *err)
 {
     const char *mode = creation->spec->workspace;
-    bool overlay = creation->policy->workspace_mode == RSBX_WORKSPACE_OVERLAY;
 
-    if (mode != NULL && strcmp(mode, "auto") != 0 && strcmp(mode, "copy") != 0 &&
-        strcmp(mode, "overlay") != 0)
+    if (mode == NULL)
+        creation->mode = creation->policy->workspace_mode;
+    else if (strcmp(mode, "auto") == 0)
+        creation->mode = RSBX_WORKSPACE_AUTO;
+    else if (strcmp(mode, "overlay") == 0)
+        creation->mode = RSBX_WORKSPACE_OVERLAY;
+    else if (strcmp(mode, "copy") == 0)
+        creation->mode = RSBX_WORKSPACE_COPY;
+    else
         return rsbx_fail(err, REPOSBX_EINVALID,
                          "workspace: \"%s\" is not one of auto, overlay, copy", mode);
-    if (mode != NULL)
-        overlay = strcmp(mode, "overlay") == 0;
-    if (overlay) {
-        (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "workspace: overlay is not available");
-        rsbx_hint(err, "use auto or copy");
-        return REPOSBX_EUNAVAILABLE;
-    }
     if (creation->policy->require_disk_quota)
         return rsbx_fail(err, REPOSBX_EPOLICY,
                          "workspace.require_disk_quota: this engine's volumes have no disk quota");
@@ -285,8 +285,10 @@ static int make_metadata(struct rsbx_session *session, const struct creation *cr
         "image_id", creation->image.id, "platform", creation->platform, "source_revision",
         optional_text(facts->commit), "source_tree", optional_text(facts->tree),
         "source_fingerprint", "source_file_count", (json_int_t)0, "source_bytes", (json_int_t)0,
-        "workspace", "copy", "workspace_reason",
-        "files are copied: overlay workspaces are not available", "network",
+        "workspace", creation->mode == RSBX_WORKSPACE_COPY ? "copy" : "overlay",
+        "workspace_reason",
+        creation->mode == RSBX_WORKSPACE_COPY ? "copy was asked for" : "overlay works here",
+        "network",
         creation->policy->network == RSBX_NETWORK_NONE ? "none" : "bridge", "rootless_runtime",
         creation->host.rootless, "policy", policy, "capabilities", capabilities_value(creation),
         "created_at", created, "state", "creating");
@@ -356,32 +358,104 @@ static int make_folder(struct rsbx_session **out, struct rsbx_state *state,
     return rc;
 }
 
+static int make_store(struct rsbx_session *session, const char *role, bool overlay,
+                      reposbx_error *err)
+{
+    char name[RSBX_NAME_BYTES];
+    char lower[RSBX_NAME_BYTES];
+    char upper[RSBX_NAME_BYTES];
+    struct rsbx_store_spec spec = { .name = name, .session_id = session->id };
+    int rc;
+
+    rsbx_store_name(name, session->id, role);
+    rsbx_store_name(lower, session->id, "baseline");
+    rsbx_store_name(upper, session->id, "upper");
+    if (overlay) {
+        spec.lower = lower;
+        spec.upper = upper;
+    }
+    rc = rsbx_journal_make(session, RSBX_OBJECT_STORE, name, err);
+    if (rc == 0)
+        rc = session->provider->ops->make_store(session->provider, &spec,
+                                                rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
+    RSBX_FAULT("create.store");
+    return rc;
+}
+
+/* A folder that belongs to the commands' user, at a mount or below one. */
+static struct rsbx_seed_file seed_folder(const char *path)
+{
+    return (struct rsbx_seed_file){
+        .path = path + 1, .mode = 0755, .uid = RSBX_GUEST_UID, .gid = RSBX_GUEST_GID
+    };
+}
+
+static int seed_workspace(struct rsbx_session *session, reposbx_error *err)
+{
+    struct rsbx_slot_want mounted = rsbx_want_writer(session, "stage");
+    const struct rsbx_seed_file seeds[] = { seed_folder(RSBX_WORKSPACE_FOLDER "/") };
+
+    return rsbx_session_seed(session, &mounted, seeds, 1, err);
+}
+
+/* An overlay that could not be mounted makes way for a plain store; the reason is in err. */
+static int fall_back_to_copy(struct rsbx_session *session, reposbx_error *err)
+{
+    char reason[REPOSBX_MESSAGE_BYTES];
+    char name[RSBX_NAME_BYTES];
+    int rc;
+
+    (void)snprintf(reason, sizeof reason, "overlay does not work here: %.900s", err->message);
+    rsbx_store_name(name, session->id, "workspace");
+    /* The slots that were being made behind it hold the store. */
+    rc = rsbx_session_clear_slots(session, err);
+    if (rc == 0)
+        rc = session->provider->ops->destroy(session->provider, RSBX_OBJECT_STORE, name,
+                                             session->id, rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS),
+                                             err);
+    if (rc == 0)
+        rc = rsbx_journal_gone(session, RSBX_OBJECT_STORE, name, err);
+    if (rc == 0 && (json_object_set_new(session->metadata, "workspace", json_string("copy")) != 0 ||
+                    json_object_set_new(session->metadata, "workspace_reason",
+                                        json_string(reason)) != 0))
+        rc = rsbx_fail_memory(err);
+    if (rc == 0)
+        rc = rsbx_session_save(session, "metadata.json", session->metadata, err);
+    if (rc == 0)
+        rc = make_store(session, "workspace", false, err);
+    return rc == 0 ? seed_workspace(session, err) : rc;
+}
+
 static int make_stores(struct rsbx_session *session, reposbx_error *err)
 {
-    static const char *const roles[] = { "guest", "baseline", "workspace" };
-    const struct rsbx_seed_file seeds[] = {
+    bool overlay = rsbx_session_overlay(session);
+    struct rsbx_slot_want mounted = rsbx_want_control(session, "stage");
+    struct rsbx_seed_file seeds[4] = {
         { .path = &RSBX_GUEST_PATH[1], .mode = 0555, .bytes = rsbx_guest_binary,
           .length = rsbx_guest_binary_size },
-        { .path = &RSBX_BASELINE_FOLDER "/"[1], .mode = 0755, .uid = RSBX_GUEST_UID,
-          .gid = RSBX_GUEST_GID },
-        { .path = &RSBX_WORKSPACE_FOLDER "/"[1], .mode = 0755, .uid = RSBX_GUEST_UID,
-          .gid = RSBX_GUEST_GID },
+        seed_folder(RSBX_BASELINE_FOLDER "/"),
     };
+    size_t count = 2;
+    int rc = make_store(session, "guest", false, err);
 
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        char name[RSBX_NAME_BYTES];
-        int rc;
-
-        rsbx_store_name(name, session->id, roles[i]);
-        rc = rsbx_journal_make(session, RSBX_OBJECT_STORE, name, err);
-        if (rc == 0)
-            rc = session->provider->ops->make_store(session->provider, name, session->id,
-                                                    rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
-        if (rc != 0)
-            return rc;
-        RSBX_FAULT("create.store");
+    if (rc == 0)
+        rc = make_store(session, "baseline", false, err);
+    if (rc == 0 && overlay)
+        rc = make_store(session, "upper", false, err);
+    if (rc == 0)
+        rc = make_store(session, "workspace", overlay, err);
+    if (rc != 0)
+        return rc;
+    mounted.baseline = 2;
+    mounted.workspace = overlay ? 0 : 2;
+    mounted.upper = overlay ? 2 : 0;
+    if (overlay) {
+        seeds[count++] = seed_folder(RSBX_UPPER_FOLDER "/upper/");
+        seeds[count++] = seed_folder(RSBX_UPPER_FOLDER "/work/");
+    } else {
+        seeds[count++] = seed_folder(RSBX_WORKSPACE_FOLDER "/");
     }
-    return rsbx_session_seed(session, seeds, sizeof seeds / sizeof seeds[0], err);
+    return rsbx_session_seed(session, &mounted, seeds, count, err);
 }
 
 static int settle_metadata(struct rsbx_session *session, const struct rsbx_snapshot *snapshot,
@@ -411,6 +485,9 @@ static int build(struct rsbx_session *session, const struct creation *creation,
                                          .excludes = (const char *const *)creation->excludes,
                                          .exclude_count = creation->exclude_count,
                                          .max_files = session->policy->max_files,
+                                         .fall_back = creation->mode == RSBX_WORKSPACE_AUTO
+                                                          ? fall_back_to_copy
+                                                          : NULL,
                                          .progress = creation->spec->progress,
                                          .progress_payload = creation->spec->progress_payload };
     int rc = make_stores(session, err);

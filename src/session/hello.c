@@ -78,6 +78,7 @@ static int check_identity(const struct rsbx_hello *hello, const struct rsbx_slot
         { "the read-only mount of the guest", hello->guest_read_only, 1 },
         { "the state of the baseline mount", hello->baseline, (uint64_t)want->baseline },
         { "the state of the workspace mount", hello->workspace, (uint64_t)want->workspace },
+        { "the state of the upper layer's mount", hello->upper, (uint64_t)want->upper },
     };
 
     for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++) {

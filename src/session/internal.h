@@ -140,6 +140,9 @@ int rsbx_session_refused(struct rsbx_session *session, const char *operation, in
 void rsbx_state_refused(const struct rsbx_state *state, const reposbx_spec *spec, int code,
                         const reposbx_error *why);
 
+/* Whether the workspace is an overlay over the baseline. */
+bool rsbx_session_overlay(const struct rsbx_session *session);
+
 /* -- names -- */
 void rsbx_store_name(char out[RSBX_NAME_BYTES], const char *id, const char *role);
 
@@ -149,6 +152,7 @@ struct rsbx_slot_want {
     bool pooled;               /* slots of this purpose are kept waiting */
     bool as_reader;            /* uid 0 with the one capability; false: 65532 with none */
     int baseline, workspace;   /* 0 not mounted, 1 read-only, 2 writable */
+    int upper;                 /* the same, of an overlay's upper layer */
     reposbx_limits limits;
     bool network, read_only_root;
 };
@@ -182,8 +186,8 @@ int rsbx_slot_plan(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
 /* What a session keeps waiting. */
 struct rsbx_slot_want rsbx_want_command(const struct rsbx_session *session);
 /* Puts files into the fresh stores through a container that never runs. */
-int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_seed_file *files,
-                      size_t count, reposbx_error *err);
+int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_slot_want *mounted,
+                      const struct rsbx_seed_file *files, size_t count, reposbx_error *err);
 /* The slots that the room itself uses. */
 struct rsbx_slot_want rsbx_want_control(const struct rsbx_session *session, const char *purpose);
 struct rsbx_slot_want rsbx_want_writer(const struct rsbx_session *session, const char *purpose);
@@ -232,5 +236,7 @@ int rsbx_manifest_read(struct rsbx_session *session, rsbx_manifest_entry entry, 
 /* -- close.c: shared by close, reap and a failed create -- */
 /* Removes every object that the journal knows of; counts what is left. The first failure is in err. */
 int rsbx_session_clear(struct rsbx_session *session, reposbx_error *err);
+/* The same, of containers alone. */
+int rsbx_session_clear_slots(struct rsbx_session *session, reposbx_error *err);
 
 #endif

@@ -20,6 +20,13 @@ const char *rsbx_session_state(const struct rsbx_session *session)
     return state != NULL ? state : "poisoned";
 }
 
+bool rsbx_session_overlay(const struct rsbx_session *session)
+{
+    const char *mode = json_string_value(json_object_get(session->metadata, "workspace"));
+
+    return mode != NULL && strcmp(mode, "overlay") == 0;
+}
+
 int rsbx_session_set_state(struct rsbx_session *session, const char *state, const char *reason,
                            reposbx_error *err)
 {

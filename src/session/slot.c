@@ -28,6 +28,7 @@ struct rsbx_slot_want rsbx_want_control(const struct rsbx_session *session, cons
                                     .as_reader = true,
                                     .baseline = 1,
                                     .workspace = 1,
+                                    .upper = rsbx_session_overlay(session) ? 1 : 0,
                                     .limits = session->policy->limits,
                                     .network = false,
                                     .read_only_root = true };
@@ -40,6 +41,7 @@ struct rsbx_slot_want rsbx_want_writer(const struct rsbx_session *session, const
     want.as_reader = false;
     want.baseline = 0;
     want.workspace = 2;
+    want.upper = 0;
     return want;
 }
 
@@ -55,17 +57,20 @@ struct rsbx_slot_want rsbx_want_command(const struct rsbx_session *session)
 
 /* Mounts borrow the names of their stores. */
 struct store_names {
-    char guest[RSBX_NAME_BYTES], baseline[RSBX_NAME_BYTES], workspace[RSBX_NAME_BYTES];
+    char guest[RSBX_NAME_BYTES], baseline[RSBX_NAME_BYTES], upper[RSBX_NAME_BYTES],
+        workspace[RSBX_NAME_BYTES];
 };
+#define MAX_MOUNTS 4
 
 static void name_stores(struct store_names *names, const struct rsbx_session *session)
 {
     rsbx_store_name(names->guest, session->id, "guest");
     rsbx_store_name(names->baseline, session->id, "baseline");
+    rsbx_store_name(names->upper, session->id, "upper");
     rsbx_store_name(names->workspace, session->id, "workspace");
 }
 
-static size_t fill_mounts(struct rsbx_mount mounts[3], const struct store_names *names,
+static size_t fill_mounts(struct rsbx_mount mounts[MAX_MOUNTS], const struct store_names *names,
                           const struct rsbx_slot_want *want)
 {
     size_t count = 0;
@@ -75,6 +80,10 @@ static size_t fill_mounts(struct rsbx_mount mounts[3], const struct store_names 
         mounts[count++] = (struct rsbx_mount){ .store = names->baseline,
                                                .at = RSBX_BASELINE_FOLDER,
                                                .writable = want->baseline > 1 };
+    if (want->upper > 0)
+        mounts[count++] = (struct rsbx_mount){ .store = names->upper,
+                                               .at = RSBX_UPPER_FOLDER,
+                                               .writable = want->upper > 1 };
     if (want->workspace > 0)
         mounts[count++] = (struct rsbx_mount){ .store = names->workspace,
                                                .at = RSBX_WORKSPACE_FOLDER,
@@ -122,7 +131,7 @@ int rsbx_slot_launch(struct rsbx_session *session, const struct rsbx_slot_want *
                      const char *name, reposbx_error *err)
 {
     struct store_names names;
-    struct rsbx_mount mounts[3];
+    struct rsbx_mount mounts[MAX_MOUNTS];
     struct rsbx_slot_spec spec = make_spec(session, want, name);
 
     name_stores(&names, session);
@@ -311,17 +320,16 @@ int rsbx_slot_drop(struct rsbx_slot *slot, struct rsbx_session *session, reposbx
     return REPOSBX_OK;
 }
 
-int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_seed_file *files,
-                      size_t count, reposbx_error *err)
+int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_slot_want *mounted,
+                      const struct rsbx_seed_file *files, size_t count, reposbx_error *err)
 {
-    struct rsbx_slot_want want = rsbx_want_control(session, "stage");
+    struct rsbx_slot_want want = *mounted;
     struct store_names names;
-    struct rsbx_mount mounts[3];
+    struct rsbx_mount mounts[MAX_MOUNTS];
     char name[RSBX_NAME_BYTES];
     struct rsbx_slot_spec spec = make_spec(session, &want, name);
     int rc;
 
-    want.baseline = want.workspace = 2;
     name_stores(&names, session);
     spec.mounts = mounts;
     spec.mount_count = fill_mounts(mounts, &names, &want);

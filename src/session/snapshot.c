@@ -147,7 +147,8 @@ static int seal(struct filling *filling, struct rsbx_session *session, reposbx_e
     RSBX_AUTO(rsbx_text) char *selection = NULL;
     struct rsbx_ask ask = {
         .want = rsbx_want_writer(session, "seal"),
-        .request = { .op = RSBX_OP_SEAL, .flags = RSBX_REQUEST_COPY,
+        .request = { .op = RSBX_OP_SEAL,
+                     .flags = rsbx_session_overlay(session) ? 0 : RSBX_REQUEST_COPY,
                      .max_entries = filling->order->max_files },
         .excludes = filling->order->excludes,
         .exclude_count = filling->order->exclude_count,
@@ -209,6 +210,12 @@ int rsbx_snapshot_make(struct rsbx_snapshot *out, struct rsbx_session *session,
     RSBX_FAULT("create.filled");
     if (rc == 0)
         rc = seal(&filling, session, err);
+    if (rc != 0 && order->fall_back != NULL && rsbx_session_overlay(session)) {
+        /* The workspace's first mount was the seal's: without overlays it is copied instead. */
+        rc = order->fall_back(session, err);
+        if (rc == 0)
+            rc = seal(&filling, session, err);
+    }
     if (rc != 0) {
         rsbx_snapshot_dispose(&snapshot);
         return rc;

@@ -108,7 +108,7 @@ static void test_hello(void **state)
 
     (void)state;
     memset(&in, 0, sizeof(in));
-    for (uint64_t *field = &in.pid; field <= &in.oom_kills; field++) {
+    for (uint64_t *field = &in.pid; field <= &in.upper; field++) {
         *field = value++;
     }
     memset(in.nonce, 0x5a, sizeof(in.nonce));

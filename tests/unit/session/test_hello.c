@@ -112,6 +112,7 @@ static void every_field_is_compared(void **state)
     REFUSES(interfaces, 1, RSBX_UNKNOWN);
     REFUSES(baseline, 1, 2);
     REFUSES(workspace, 0, 1);
+    REFUSES(upper, 1, 2, RSBX_UNKNOWN);
     REFUSES(guest_read_only, 0, RSBX_UNKNOWN);
     REFUSES(dumpable, 1, 2);
 }
