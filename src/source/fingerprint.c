@@ -95,13 +95,13 @@ static int feed_entry(struct rsbx_fingerprint *fp, const struct rsbx_source_even
 
     if (fp->left > 0 || event->path_length > RSBX_MAX_PATH_BYTES)
         return rsbx_fail(err, REPOSBX_EINVALID, "an entry before the content of the one before");
-    if (event->mode == RSBX_MODE_LINK && event->link_state == RSBX_LINK_OUTSIDE && !ignored)
+    if (event->mode == RSBX_MODE_LINK && event->link_state == RSBX_TARGET_OUTSIDE && !ignored)
         return rsbx_fail(err, REPOSBX_EPOLICY,
                          "symlink %s leads outside the repository, which has no fingerprint then",
                          event->path);
     fp->link = event->mode == RSBX_MODE_LINK;
     /* A link to a folder is left out of the fingerprint. */
-    fp->skipped = ignored || (fp->link && event->link_state == RSBX_LINK_FOLDER);
+    fp->skipped = ignored || (fp->link && event->link_state == RSBX_TARGET_FOLDER);
     fp->left = event->size;
     memcpy(fp->path, event->path, event->path_length);
     fp->path[event->path_length] = '\0';
@@ -124,7 +124,7 @@ static int feed_data(struct rsbx_fingerprint *fp, const struct rsbx_source_event
     if (fp->skipped) {
         fp->rest_hash.update(fp->rest_hash.state, event->bytes, event->length);
     } else if (fp->link) {
-        bool resolved = event->link_state == RSBX_LINK_REGULAR;
+        bool resolved = event->link_state == RSBX_TARGET_REGULAR;
 
         rsbx_fp_link(&fp->main_hash, fp->path, fp->path_length, event->bytes, event->length,
                      resolved, event->linked_length);

@@ -101,6 +101,7 @@ struct rsbx_folder {
     uint16_t path_length;
     uint16_t depth; /* 0: the root */
     bool empty;     /* plain folders only: nothing at all in it */
+    bool streamed;  /* holds a file or link at some depth: it exists in the snapshot */
     uint8_t oid[RSBX_OID_BYTES];
 };
 
@@ -149,6 +150,8 @@ int rsbx_listing_add(struct rsbx_listing *listing, uint32_t folder, struct rsbx_
 /* Sets a leaf's size, within the bounds on bytes. */
 int rsbx_listing_size(struct rsbx_listing *listing, struct rsbx_leaf *leaf, uint64_t size,
                       reposbx_error *err);
+/* When everything is listed: finds out which folders the snapshot has. */
+void rsbx_listing_mark_streamed(struct rsbx_listing *listing);
 bool rsbx_leaf_left_out(const struct rsbx_leaf *leaf);
 /* Path of a folder ("" for the root) or leaf, NUL-terminated; returns its length. */
 size_t rsbx_folder_path(char out[RSBX_MAX_PATH_BYTES + 1], const struct rsbx_listing *listing,
@@ -168,10 +171,10 @@ void rsbx_blob_oid(uint8_t oid[RSBX_OID_BYTES], const void *bytes, size_t length
 /* ---- links.c ---- */
 
 /* Where the link at `leaf` with this target leads inside the snapshot; *file is the leaf when the
- * state is RSBX_LINK_REGULAR. `target_of` reads the target of another link on the way. */
+ * state is RSBX_TARGET_REGULAR. `target_of` reads the target of another link on the way. */
 typedef int (*rsbx_target_reader)(char out[RSBX_MAX_TARGET_BYTES + 1], void *payload,
                                   struct rsbx_leaf *leaf, reposbx_error *err);
-int rsbx_link_resolve(enum rsbx_link_state *state, struct rsbx_leaf **file,
+int rsbx_target_resolve(enum rsbx_target_state *state, struct rsbx_leaf **file,
                       struct rsbx_listing *listing, const struct rsbx_leaf *leaf,
                       const char *target, rsbx_target_reader target_of, void *payload,
                       reposbx_error *err);
@@ -263,7 +266,7 @@ struct rsbx_wire_entry {
     const char *path;
     size_t path_length;
     const void *bytes;
-    enum rsbx_link_state link_state;
+    enum rsbx_target_state link_state;
     const void *linked; /* bytes of the file that a link leads to */
     size_t linked_length;
 };

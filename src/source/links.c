@@ -38,8 +38,9 @@ static int64_t find_folder(const struct rsbx_listing *listing, uint32_t parent, 
         const struct rsbx_folder *f = &listing->folders[middle];
         int order = compare(listing, f->name, f->name_length, name, length);
 
+        /* One with nothing but submodules in it is not made. */
         if (order == 0)
-            return (int64_t)middle;
+            return f->streamed ? (int64_t)middle : -1;
         if (order < 0)
             low = middle + 1;
         else
@@ -133,7 +134,7 @@ static int enter(struct rsbx_leaf **file, bool *outside, struct walk *walk, cons
     return REPOSBX_OK;
 }
 
-int rsbx_link_resolve(enum rsbx_link_state *state, struct rsbx_leaf **file,
+int rsbx_target_resolve(enum rsbx_target_state *state, struct rsbx_leaf **file,
                       struct rsbx_listing *listing, const struct rsbx_leaf *leaf,
                       const char *target, rsbx_target_reader target_of, void *payload,
                       reposbx_error *err)
@@ -170,10 +171,10 @@ int rsbx_link_resolve(enum rsbx_link_state *state, struct rsbx_leaf **file,
     }
     *file = found;
     if (outside)
-        *state = RSBX_LINK_OUTSIDE;
+        *state = RSBX_TARGET_OUTSIDE;
     else if (found != NULL)
-        *state = RSBX_LINK_REGULAR;
+        *state = RSBX_TARGET_REGULAR;
     else
-        *state = walk.broken ? RSBX_LINK_UNRESOLVED : RSBX_LINK_FOLDER;
+        *state = walk.broken ? RSBX_TARGET_UNRESOLVED : RSBX_TARGET_FOLDER;
     return REPOSBX_OK;
 }

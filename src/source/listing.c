@@ -94,6 +94,20 @@ bool rsbx_leaf_left_out(const struct rsbx_leaf *leaf)
     return leaf->mode == RSBX_MODE_GITLINK || leaf->mode == RSBX_MODE_FOLDER;
 }
 
+void rsbx_listing_mark_streamed(struct rsbx_listing *listing)
+{
+    for (size_t i = 0; i < listing->leaf_count; i++) {
+        uint32_t folder = listing->leaves[i].folder;
+
+        if (rsbx_leaf_left_out(&listing->leaves[i]))
+            continue;
+        while (!listing->folders[folder].streamed) {
+            listing->folders[folder].streamed = true;
+            folder = listing->folders[folder].parent;
+        }
+    }
+}
+
 static size_t put_name(char *out, size_t end, const char *name, size_t length, bool last)
 {
     if (!last)

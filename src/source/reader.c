@@ -171,7 +171,7 @@ static int send_link(struct reader *reader, struct rsbx_wire_entry *entry, struc
     int rc = read_target(target, reader, leaf, err);
 
     if (rc == 0)
-        rc = rsbx_link_resolve(&entry->link_state, &file, &reader->listing, leaf, target,
+        rc = rsbx_target_resolve(&entry->link_state, &file, &reader->listing, leaf, target,
                                read_target, reader, err);
     if (rc == 0 && file != NULL) {
         /* The same file behind many links is many times its bytes. */
@@ -232,6 +232,7 @@ static int stream(struct reader *reader, const struct rsbx_buf *commit, reposbx_
 {
     int rc = check_links(reader, err);
 
+    rsbx_listing_mark_streamed(&reader->listing);
     if (rc == 0)
         rc = rsbx_wire_facts(&reader->wire, reader->listing.files, reader->listing.bytes,
                              commit->data, commit->length, err);

@@ -64,12 +64,12 @@ enum rsbx_source_kind {
 
 /* Where a link leads, as the fingerprint needs to know it. Never followed on any file system: it is
  * resolved inside the snapshot alone. */
-enum rsbx_link_state {
-    RSBX_LINK_NONE,       /* not a link */
-    RSBX_LINK_REGULAR,    /* to a file of the snapshot: its bytes are `linked` */
-    RSBX_LINK_FOLDER,     /* to a folder of the snapshot */
-    RSBX_LINK_UNRESOLVED, /* to nothing, or in a circle */
-    RSBX_LINK_OUTSIDE     /* absolute, or above the root */
+enum rsbx_target_state {
+    RSBX_TARGET_NONE,       /* not a link */
+    RSBX_TARGET_REGULAR,    /* to a file of the snapshot: its bytes are `linked` */
+    RSBX_TARGET_FOLDER,     /* to a folder of the snapshot */
+    RSBX_TARGET_UNRESOLVED, /* to nothing, or in a circle */
+    RSBX_TARGET_OUTSIDE     /* absolute, or above the root */
 };
 
 struct rsbx_source_event {
@@ -82,8 +82,8 @@ struct rsbx_source_event {
     uint64_t size;
     const void *bytes;        /* DATA; a link's target always comes in one piece */
     size_t length;
-    enum rsbx_link_state link_state; /* ENTRY and DATA of a link; for the fingerprint alone */
-    const void *linked;       /* RSBX_LINK_REGULAR: content of the file it leads to */
+    enum rsbx_target_state link_state; /* ENTRY and DATA of a link; for the fingerprint alone */
+    const void *linked;       /* RSBX_TARGET_REGULAR: content of the file it leads to */
     size_t linked_length;
     const char *text;         /* NOTE */
 };

@@ -25,8 +25,8 @@
  * that it says is taken on trust: sizes, counts, modes, names and order are checked against the
  * options, every blob is hashed again, the commit's bytes are hashed and must be the revision, and
  * the tree id that follows from the entries must be the one in that commit. What remains to a child
- * that was taken over is to fail, and to lie about the content behind a symlink, which goes into the
- * fingerprint alone (the guest computes that again from the sealed snapshot).
+ * that was taken over is to fail, and to lie about the content behind a symlink, which goes into
+ * the fingerprint alone (the guest computes that again from the sealed snapshot).
  */
 #define BUFFER_BYTES (1024U * 1024U)
 #define PIECE_BYTES 65536U
@@ -429,9 +429,9 @@ static int take_linked(struct rsbx_source *source, uint64_t length, reposbx_erro
 {
     free(source->linked);
     source->linked = NULL;
-    if ((source->mode != RSBX_MODE_LINK) != (source->entry.link_state == RSBX_LINK_NONE) ||
-        source->entry.link_state > RSBX_LINK_OUTSIDE ||
-        (length > 0 && source->entry.link_state != RSBX_LINK_REGULAR))
+    if ((source->mode != RSBX_MODE_LINK) != (source->entry.link_state == RSBX_TARGET_NONE) ||
+        source->entry.link_state > RSBX_TARGET_OUTSIDE ||
+        (length > 0 && source->entry.link_state != RSBX_TARGET_REGULAR))
         return nonsense("a link that is none", err);
     if (length > RSBX_MAX_BLOB_BYTES || length > source->options.max_bytes - source->linked_bytes)
         return nonsense("too much behind a link", err);
@@ -461,7 +461,7 @@ static int take_entry(struct rsbx_source *source, bool omitted, reposbx_error *e
     source->mode = rsbx_get32(head + 1);
     memcpy(entry->oid, head + 5, RSBX_OID_BYTES);
     entry->size = rsbx_get64(head + 25);
-    entry->link_state = (enum rsbx_link_state)head[33];
+    entry->link_state = (enum rsbx_target_state)head[33];
     source->path_length = (size_t)head[42] << 8 | head[43];
     if (source->path_length > RSBX_MAX_PATH_BYTES)
         return nonsense("a path that is too long", err);

@@ -153,6 +153,14 @@ static void test_links(void **state)
     fx_symlink(fx, "d/file/x", "under-file");
     read_all_ways(fx, NULL, 7, NULL, 0);
     assert_int_equal(result.files, 8);
+    /* A folder that no snapshot holds is no target: one entry more. */
+    assert_int_equal(mkdir(fx_path(fx, "hollow"), 0755), 0);
+    fx_symlink(fx, "hollow", "to-hollow");
+    options = fx_options(fx, NULL);
+    options.symlinks = RSBX_SYMLINKS_KEEP;
+    read_ok(&options);
+    assert_int_equal(result.files, 9);
+    assert_int_equal(result.fingerprint_entries, 8);
     assert_int_equal(rename(fx_path(fx, "../away"), fx_path(fx, ".git")), 0);
     fx_symlink(fx, "../outside", "out");
     fx_commit_all(commit, fx);
