@@ -7,8 +7,8 @@
 
 #include <reposbx/error.h>
 
-/* Reading audit logs. A log is a folder with events.jsonl: one ASCII line a record, each with the hash
- * of the line before it. */
+/* Reading audit logs. A log is a folder with events.jsonl: one ASCII line a record, each with the
+ * hash of the line before it. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,9 +30,9 @@ typedef struct reposbx_audit_report {
     uint64_t streams_checked;   /* captured stream files whose size and hash were compared */
 } reposbx_audit_report;
 
-/* Verifies the log in `folder` (a session's audit folder). Also compares the captured streams beside it with the
- * hashes in their records. A verdict is an answer, not an error: fails only when the folder cannot be read
- * (REPOSBX_ENOTFOUND, REPOSBX_EIO). */
+/* Verifies the log in `folder` (a session's audit folder). Also compares the captured streams
+ * beside it with the hashes in their records. A verdict is an answer, not an error: fails only when
+ * the folder cannot be read (REPOSBX_ENOTFOUND, REPOSBX_EIO). */
 int reposbx_audit_verify(reposbx_audit_report *out, const char *folder, reposbx_error *err);
 
 /* One line of the log without its newline. Not 0 stops and is returned. */

@@ -31,8 +31,8 @@ typedef struct reposbx_limits {
 
 typedef struct reposbx_policy reposbx_policy;
 
-/* One mistake in a policy document. Lines and columns start at 1; columns count bytes; both 0 when the
- * mistake has no place (an unreadable file). */
+/* One mistake in a policy document. Lines and columns start at 1; columns count bytes; both 0 when
+ * the mistake has no place (an unreadable file). */
 typedef struct reposbx_policy_problem {
     size_t line, column;
     char message[256];
@@ -41,16 +41,16 @@ typedef struct reposbx_policy_problem {
 /* The default policy: every value as documented, no image allowed. */
 int reposbx_policy_default(reposbx_policy **out, reposbx_error *err);
 
-/* Loads a document from a file, or, when `file_or_name` holds no '/' and no such file exists, one of the shipped
- * policies by name ("issue-bot", "ci-validator", "code-run", "trusted-dev").
+/* Loads a document from a file, or, when `file_or_name` holds no '/' and no such file exists, one
+ * of the shipped policies by name ("issue-bot", "ci-validator", "code-run", "trusted-dev").
  * REPOSBX_ENOTFOUND: neither; REPOSBX_EMALFORMED: the first mistake with line and column. */
 int reposbx_policy_load(reposbx_policy **out, const char *file_or_name, reposbx_error *err);
 
 /* Parses a document from memory. */
 int reposbx_policy_parse(reposbx_policy **out, const char *text, size_t length, reposbx_error *err);
 
-/* All mistakes of a document, in the order of their place. *problems (free()) is NULL and *count 0 when it is
- * right. Fails only when the file cannot be read. */
+/* All mistakes of a document, in the order of their place. *problems (free()) is NULL and *count 0
+ * when it is right. Fails only when the file cannot be read. */
 int reposbx_policy_check(reposbx_policy_problem **problems, size_t *count, const char *file,
                          reposbx_error *err);
 

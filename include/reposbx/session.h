@@ -10,8 +10,8 @@
 #include <reposbx/policy.h>
 
 /*
- * Sessions: a repository at an exact revision, copied into two private volumes, and commands that run
- * on it one by one, each in a fresh container.
+ * Sessions: a repository at an exact revision, copied into two private volumes, and commands that
+ * run on it one by one, each in a fresh container.
  *
  *     reposbx_provider_options options = REPOSBX_PROVIDER_OPTIONS_INIT;
  *     reposbx_provider *provider = NULL;
@@ -19,7 +19,8 @@
  *     reposbx_session *session = NULL;
  *
  *     reposbx_provider_open(&provider, &options, &err);       contacts nothing yet
- *     spec.repo = "/src/project"; spec.revision = "…40 hex…"; spec.image = "sha256:…"; spec.policy = policy;
+ *     spec.repo = "/src/project"; spec.revision = "…40 hex…"; spec.image = "sha256:…";
+ *     spec.policy = policy;
  *     reposbx_session_create(&session, provider, &spec, &err);
  *     reposbx_session_exec(&result, session, &request, &err);
  *     reposbx_session_diff(&diff, session, &diff_options, &err);
@@ -27,14 +28,14 @@
  *     reposbx_session_free(session);
  *     reposbx_provider_free(provider);
  *
- * A session lives on disk and in the engine, not in the process: reposbx_session_open continues it from
- * another process. A session object holds the session's lock from create or open until free; a second holder gets
- * REPOSBX_EBUSY. An object may be used from several threads; its calls are then served one after the other. A
- * provider may be shared between threads.
+ * A session lives on disk and in the engine, not in the process: reposbx_session_open continues it
+ * from another process. A session object holds the session's lock from create or open until free; a
+ * second holder gets REPOSBX_EBUSY. An object may be used from several threads; its calls are then
+ * served one after the other. A provider may be shared between threads.
  *
- * Option and request structs start with `version`; use their INIT macros. Result structs are filled for the
- * caller and released by their dispose function, which is also safe after a failure when the struct was
- * zeroed before. Strings in them are NUL-terminated.
+ * Option and request structs start with `version`; use their INIT macros. Result structs are filled
+ * for the caller and released by their dispose function, which is also safe after a failure when
+ * the struct was zeroed before. Strings in them are NUL-terminated.
  */
 
 #ifdef __cplusplus
@@ -91,13 +92,13 @@ typedef struct reposbx_session reposbx_session;
 
 #define REPOSBX_SESSION_ID_BYTES 37 /* "sbx-", 32 hex digits, NUL */
 
-/* Everything that can be refused is refused before anything is made; a failure later removes what was
- * made (what could not be removed is named in the error and left to reposbx_reap). */
+/* Everything that can be refused is refused before anything is made; a failure later removes what
+ * was made (what could not be removed is named in the error and left to reposbx_reap). */
 int reposbx_session_create(reposbx_session **out, reposbx_provider *provider,
                            const reposbx_spec *spec, reposbx_error *err);
 
-/* Continues a session by its id. REPOSBX_ENOTFOUND, REPOSBX_EBUSY (someone else holds it). Closed and
- * poisoned sessions open too: their metadata and audit can be read, and close works. */
+/* Continues a session by its id. REPOSBX_ENOTFOUND, REPOSBX_EBUSY (someone else holds it). Closed
+ * and poisoned sessions open too: their metadata and audit can be read, and close works. */
 int reposbx_session_open(reposbx_session **out, reposbx_provider *provider, const char *id,
                          reposbx_error *err);
 
@@ -110,9 +111,9 @@ const char *reposbx_session_audit_dir(const reposbx_session *session);
 
 /* The metadata document of a session as JSON (free()), read from disk without taking the session's
  * lock. Keys: sandbox_id, task_id, provider, isolation, image, image_id, platform, source_revision,
- * source_tree, source_fingerprint, source_file_count, source_bytes, workspace ("overlay" or "copy"), workspace_reason, network,
- * rootless_runtime, policy (the whole document), capabilities, created_at, and state ("creating",
- * "ready", "closed", "poisoned", "expired"). */
+ * source_tree, source_fingerprint, source_file_count, source_bytes, workspace ("overlay" or
+ * "copy"), workspace_reason, network, rootless_runtime, policy (the whole document), capabilities,
+ * created_at, and state ("creating", "ready", "closed", "poisoned", "expired"). */
 int reposbx_session_metadata_json(char **out, reposbx_provider *provider, const char *id,
                                   reposbx_error *err);
 /* All sessions of the state folder: a JSON array of metadata objects, newest first (free()). */
@@ -135,7 +136,8 @@ enum reposbx_exec_status {
 /* "exited", "signaled", "timed_out", "output_limited", "oom_killed", "unknown". */
 const char *reposbx_exec_status_word(int status);
 
-/* One command (ExecRequest). Limits may only be lower than the policy's; 0 means the policy's own. */
+/* One command (ExecRequest). Limits may only be lower than the policy's; 0 means the policy's
+ * own. */
 typedef struct reposbx_exec_request {
     unsigned int version;             /* 1 */
     const char *const *argv;          /* argc strings of any bytes; the first not empty */
@@ -149,8 +151,8 @@ typedef struct reposbx_exec_request {
     uint64_t memory_bytes;
     double cpus;
     uint64_t pids;
-    /* Live output: stream 1 stdout, 2 stderr; called from the thread that runs exec. A result other than 0
-     * stops the command (REPOSBX_ECANCELLED). NULL: none. */
+    /* Live output: stream 1 stdout, 2 stderr; called from the thread that runs exec. A result other
+     * than 0 stops the command (REPOSBX_ECANCELLED). NULL: none. */
     int (*output)(void *payload, int stream, const void *bytes, size_t length);
     void *output_payload;
     int cancel_fd;                    /* readable: kill the command, keep the session; -1: none */
@@ -181,19 +183,20 @@ typedef struct reposbx_exec_result {
 } reposbx_exec_result;
 
 void reposbx_exec_result_dispose(reposbx_exec_result *result);
-/* The result as a JSON document (free()). stdout and stderr are the previews with U+FFFD for bytes that
- * are not UTF-8; exit_code is null unless the command exited, signal is null unless one ended it. */
+/* The result as a JSON document (free()). stdout and stderr are the previews with U+FFFD for bytes
+ * that are not UTF-8; exit_code is null unless the command exited, signal is null unless one ended
+ * it. */
 int reposbx_exec_result_json(char **out, const reposbx_exec_result *result, reposbx_error *err);
 
-/* Runs one command in a fresh container. A command that fails, times out or is killed is a result, not an
- * error. */
+/* Runs one command in a fresh container. A command that fails, times out or is killed is a result,
+ * not an error. */
 int reposbx_session_exec(reposbx_exec_result *out, reposbx_session *session,
                          const reposbx_exec_request *request, reposbx_error *err);
 
 /* ---- files ---- */
 
-/* The bytes of a regular file (*bytes: free(); NUL behind them). Larger than max_bytes: REPOSBX_ELIMIT, never
- * truncated. max_bytes 0 is refused. No symlink is followed. */
+/* The bytes of a regular file (*bytes: free(); NUL behind them). Larger than max_bytes:
+ * REPOSBX_ELIMIT, never truncated. max_bytes 0 is refused. No symlink is followed. */
 int reposbx_session_read(char **bytes, size_t *length, reposbx_session *session, const char *path,
                          uint64_t max_bytes, reposbx_error *err);
 #define REPOSBX_READ_BYTES_DEFAULT (8U * 1024U * 1024U)
@@ -237,7 +240,8 @@ typedef struct reposbx_diff_file {
 
 typedef struct reposbx_diff_omitted {
     char *path;
-    const char *reason;      /* "fifo", "socket", "device", "empty_folder", "dotgit", "name", "unreadable", "too_deep" */
+    const char *reason;      /* "fifo", "socket", "device", "empty_folder", "dotgit", "name",
+                                "unreadable", "too_deep" */
 } reposbx_diff_omitted;
 
 /* DiffResult. The patch proved itself: applied to base_tree it gives result_tree. */
@@ -252,8 +256,8 @@ typedef struct reposbx_diff_result {
     size_t omitted_count;
 } reposbx_diff_result;
 void reposbx_diff_result_dispose(reposbx_diff_result *result);
-/* The result as a JSON document (free()). With patch_file it names that file; without, "patch" is in it
- * where the patch is UTF-8. */
+/* The result as a JSON document (free()). With patch_file it names that file; without, "patch" is
+ * in it where the patch is UTF-8. */
 int reposbx_diff_result_json(char **out, const reposbx_diff_result *result, const char *patch_file,
                              reposbx_error *err);
 
@@ -278,8 +282,9 @@ int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *ses
 
 #define REPOSBX_KEEP_AUDIT 0
 #define REPOSBX_DROP_AUDIT 1
-/* Removes every container and volume of the session and verifies that they are gone. Idempotent. What could
- * not be removed is named in the error (REPOSBX_EPOISONED) and stays for reposbx_reap. */
+/* Removes every container and volume of the session and verifies that they are gone. Idempotent.
+ * What could not be removed is named in the error (REPOSBX_EPOISONED) and stays for
+ * reposbx_reap. */
 int reposbx_session_close(reposbx_session *session, int drop_audit, reposbx_error *err);
 
 typedef struct reposbx_reap_item {
@@ -295,8 +300,9 @@ typedef struct reposbx_reap_report {
 } reposbx_reap_report;
 void reposbx_reap_report_dispose(reposbx_reap_report *report);
 int reposbx_reap_report_json(char **out, const reposbx_reap_report *report, reposbx_error *err);
-/* Removes what dead, half-made, poisoned or expired sessions of this state folder left in the engine and on disk,
- * and nothing else. Sessions that someone holds are not touched, and neither are ready ones within their lease. */
+/* Removes what dead, half-made, poisoned or expired sessions of this state folder left in the
+ * engine and on disk, and nothing else. Sessions that someone holds are not touched, and neither
+ * are ready ones within their lease. */
 int reposbx_reap(reposbx_reap_report *out, reposbx_provider *provider, int dry_run,
                  reposbx_error *err);
 

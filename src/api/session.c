@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public session functions: arguments and struct versions are checked here, calls on one session
- * are served one after the other, and the session room does the work.
+ * The public session functions: arguments and struct versions are checked here, calls on one
+ * session are served one after the other, and the session room does the work.
  */
 #include <pthread.h>
 #include <stdlib.h>

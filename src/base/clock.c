@@ -103,7 +103,8 @@ int rsbx_process_start(uint64_t *out, pid_t pid, reposbx_error *err)
     rc = rsbx_read_small(text, sizeof text, path, err);
     if (rc != 0)
         return rc;
-    /* The name in field 2 may hold anything; the last ')' ends it. Field 22 is the 20th after it. */
+    /* The name in field 2 may hold anything; the last ')' ends it. Field 22 is the 20th after
+     * it. */
     field = strrchr(text, ')');
     for (int i = 0; field != NULL && i < 20; i++) {
         field = strchr(field, ' ');

@@ -135,8 +135,8 @@ int rsbx_replace_file_at(int dir_fd, const char *name, const void *bytes, size_t
     return rsbx_sync_fd(dir_fd, "the folder", err);
 }
 
-/* Removes the content of a folder level by level: whenever a subfolder that is not empty is met, the
- * walk goes down into it by openat and starts again from the top after it is gone. */
+/* Removes the content of a folder level by level: whenever a subfolder that is not empty is met,
+ * the walk goes down into it by openat and starts again from the top after it is gone. */
 static int remove_folder(int dir_fd, const char *name, reposbx_error *err)
 {
     for (;;) {

@@ -22,13 +22,13 @@
 #define RSBX_MAX_ARGV_COUNT 4096U
 #define RSBX_MAX_ENV_COUNT 256U
 
-/* An engine's JSON reply. The largest honest one (image inspect with a long history) is some tens of
- * KiB; /info of a large host some hundreds. */
+/* An engine's JSON reply. The largest honest one (image inspect with a long history) is some tens
+ * of KiB; /info of a large host some hundreds. */
 #define RSBX_MAX_REPLY_BYTES (4U * 1024U * 1024U)
 /* An engine's reply header block. */
 #define RSBX_MAX_HEADER_BYTES (64U * 1024U)
-/* One frame of the multiplexed stream: the engine copies in pieces of 32 KiB; anything larger by far
- * is not a frame. */
+/* One frame of the multiplexed stream: the engine copies in pieces of 32 KiB; anything larger by
+ * far is not a frame. */
 #define RSBX_MAX_FRAME_BYTES (1024U * 1024U)
 
 /* A policy document: the largest sensible one lists some hundred images. */

@@ -29,8 +29,8 @@ bool rsbx_name_is_dotfile(const void *name, size_t length, const char *plain);
 /* Whether a path of a request is allowed: relative POSIX, at most 4095 bytes and 256 components, no
  * backslash, no "..", not empty, no empty component inside; one "./" in front and a trailing slash
  * are taken away, "." components inside refused unless the whole path is "." and `root_allowed`.
- * On success `out` (RSBX_MAX_PATH_BYTES + 1 bytes) holds the normal form ("" for the root). Refusals
- * are REPOSBX_EPOLICY and name `field`. */
+ * On success `out` (RSBX_MAX_PATH_BYTES + 1 bytes) holds the normal form ("" for the root).
+ * Refusals are REPOSBX_EPOLICY and name `field`. */
 int rsbx_path_request(char *out, const char *path, bool root_allowed, const char *field,
                       reposbx_error *err);
 

@@ -257,9 +257,9 @@ static int host_folder(char **out, struct rsbx_engine *engine, const char *name,
     return *out != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
 }
 
-/* Options of the local driver for an overlay. userxattr works with and without root; redirect_dir and metacopy
- * off keep every change a plain file of the upper layer (a renamed baseline folder answers EXDEV); index needs
- * file handles, which not every host has. */
+/* Options of the local driver for an overlay. userxattr works with and without root; redirect_dir
+ * and metacopy off keep every change a plain file of the upper layer (a renamed baseline folder
+ * answers EXDEV); index needs file handles, which not every host has. */
 static int overlay_options(json_t **out, struct rsbx_engine *engine,
                            const struct rsbx_store_spec *spec, struct rsbx_deadline deadline,
                            reposbx_error *err)

@@ -37,8 +37,8 @@ static json_t *mounts_value(const struct rsbx_slot_spec *spec)
     return mounts;
 }
 
-/* runc gives a tmpfs the mode of the folder that the image has in its place, whatever `mode` says; as the
- * owner, the command can write to it all the same. */
+/* runc gives a tmpfs the mode of the folder that the image has in its place, whatever `mode` says;
+ * as the owner, the command can write to it all the same. */
 static json_t *tmpfs_options(const struct rsbx_slot_spec *spec, uint64_t size)
 {
     return json_sprintf("rw,nosuid,nodev,noexec,mode=1777,uid=%" PRIu32 ",gid=%" PRIu32

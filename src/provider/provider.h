@@ -13,11 +13,11 @@
 
 /*
  * What a session needs of whatever runs its containers, in no engine's words: stores (volumes) that
- * keep files, and slots (containers) in which the guest waits for one request. One constant table of
- * operations for each provider; provider.c lists the providers.
+ * keep files, and slots (containers) in which the guest waits for one request. One constant table
+ * of operations for each provider; provider.c lists the providers.
  *
- * Every object carries the id of its session. An object of the same name that does not is never used and never
- * removed: REPOSBX_EPOLICY.
+ * Every object carries the id of its session. An object of the same name that does not is never
+ * used and never removed: REPOSBX_EPOLICY.
  *
  * A provider object serves one thread at a time.
  */
@@ -109,7 +109,8 @@ struct rsbx_provider_ops {
     /* Not there: REPOSBX_EUNAVAILABLE; never fetched. */
     int (*image)(struct rsbx_image_facts *out, struct rsbx_provider *provider,
                  const char *reference, struct rsbx_deadline deadline, reposbx_error *err);
-    /* Makes a store that belongs to the session. Whether an overlay works shows at its first use. */
+    /* Makes a store that belongs to the session. Whether an overlay works shows at its first
+     * use. */
     int (*make_store)(struct rsbx_provider *provider, const struct rsbx_store_spec *spec,
                       struct rsbx_deadline deadline, reposbx_error *err);
     /* Makes the slot without running anything, puts the files into it (so into its mounted stores),
@@ -117,15 +118,16 @@ struct rsbx_provider_ops {
     int (*seed)(struct rsbx_provider *provider, const struct rsbx_slot_spec *spec,
                 const struct rsbx_seed_file *files, size_t count, struct rsbx_deadline deadline,
                 reposbx_error *err);
-    /* Makes and starts: the guest waits for its greeting. A limit that the provider says it will ignore is
-     * REPOSBX_EPOLICY. */
+    /* Makes and starts: the guest waits for its greeting. A limit that the provider says it will
+     * ignore is REPOSBX_EPOLICY. */
     int (*launch)(struct rsbx_provider *provider, const struct rsbx_slot_spec *spec,
                   struct rsbx_deadline deadline, reposbx_error *err);
     /* `lower`, when not NULL, gives the waiting slot other limits before it is connected to. */
     int (*connect)(struct rsbx_link **out, struct rsbx_provider *provider, const char *slot,
                    const struct rsbx_slot_limits *lower, struct rsbx_deadline deadline,
                    reposbx_error *err);
-    /* Kills and removes; returns 0 only when the object is verified to be gone (also when it never was). */
+    /* Kills and removes; returns 0 only when the object is verified to be gone (also when it never
+     * was). */
     int (*destroy)(struct rsbx_provider *provider, enum rsbx_object_kind kind, const char *name,
                    const char *session_id, struct rsbx_deadline deadline, reposbx_error *err);
     int (*inspect)(struct rsbx_slot_state *out, struct rsbx_provider *provider, const char *slot,
@@ -136,7 +138,8 @@ struct rsbx_provider {
     const struct rsbx_provider_ops *ops;
 };
 
-/* Opens the provider for an address: unix:///path is Docker's. REPOSBX_EINVALID for anything else. */
+/* Opens the provider for an address: unix:///path is Docker's. REPOSBX_EINVALID for anything
+ * else. */
 int rsbx_provider_open(struct rsbx_provider **out, const char *address,
                        struct rsbx_deadline deadline, reposbx_error *err);
 void rsbx_provider_free(struct rsbx_provider *provider);

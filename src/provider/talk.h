@@ -31,7 +31,8 @@ struct rsbx_wire_message {
 };
 
 struct rsbx_talk_handler {
-    /* Called for every message; 0 go on, 1 the conversation is over, negative stops with that error. */
+    /* Called for every message; 0 go on, 1 the conversation is over, negative stops with that
+     * error. */
     int (*message)(void *payload, const struct rsbx_wire_message *message, reposbx_error *err);
     /* Called when everything put so far has been sent: puts more; 1 when there will be no more.
      * NULL: nothing more. */
@@ -61,8 +62,8 @@ int rsbx_talk_put_data(struct rsbx_talk *talk, const void *bytes, size_t length,
 size_t rsbx_talk_waiting(const struct rsbx_talk *talk);
 
 /* Runs until the handler says 1 (0 is returned), the guest goes away or breaks the protocol
- * (REPOSBX_EPROTOCOL), the deadline passes (REPOSBX_EUNAVAILABLE), or cancel_fd (-1: none) becomes readable
- * (REPOSBX_ECANCELLED). */
+ * (REPOSBX_EPROTOCOL), the deadline passes (REPOSBX_EUNAVAILABLE), or cancel_fd (-1: none) becomes
+ * readable (REPOSBX_ECANCELLED). */
 int rsbx_talk_run(struct rsbx_talk *talk, const struct rsbx_talk_handler *handler,
                   struct rsbx_deadline deadline, int cancel_fd, reposbx_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The diff of a session: a control guest lists what differs between baseline and workspace and sends
- * both contents; the diff room makes the patch of it and proves it. Nothing that a patch cannot carry is
- * dropped in silence: it ends in `omitted`.
+ * The diff of a session: a control guest lists what differs between baseline and workspace and
+ * sends both contents; the diff room makes the patch of it and proves it. Nothing that a patch
+ * cannot carry is dropped in silence: it ends in `omitted`.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,7 +62,8 @@ static const char *reason_word(uint32_t reason)
     return reason < sizeof words / sizeof words[0] ? words[reason] : words[0];
 }
 
-/* One omission; a second one of the same path (a folder named once for all that is below) is dropped. */
+/* One omission; a second one of the same path (a folder named once for all that is below) is
+ * dropped. */
 static int add_omitted(reposbx_diff_result *result, const char *path, size_t length,
                        const char *reason, reposbx_error *err)
 {
@@ -86,7 +87,8 @@ static int add_omitted(reposbx_diff_result *result, const char *path, size_t len
     return REPOSBX_OK;
 }
 
-/* The length of the path up to and with the first component that Git forbids; 0 when there is none. */
+/* The length of the path up to and with the first component that Git forbids; 0 when there is
+ * none. */
 static size_t forbidden_prefix(const char *path, size_t length, bool *dotgit)
 {
     size_t start = 0;

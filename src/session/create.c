@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making a session. First everything is asked and checked (request, repository, host, image): up to there nothing
- * exists anywhere. Then the folder with its lock, and from then on every object is journaled before it is
- * made; a failure clears what the journal names and forgets the folder.
+ * Making a session. First everything is asked and checked (request, repository, host, image): up to
+ * there nothing exists anywhere. Then the folder with its lock, and from then on every object is
+ * journaled before it is made; a failure clears what the journal names and forgets the folder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,6 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "guest/embedded.h"
 #include "session/internal.h"
 #include "session/snapshot.h"
 
@@ -146,8 +145,9 @@ static int check_apart(const struct rsbx_state *state, const char *repo, reposbx
     RSBX_AUTO(rsbx_text) char *real = realpath(repo, NULL);
 
     if (real == NULL)
-        return rsbx_fail_errno(err, errno == ENOENT || errno == ENOTDIR ? REPOSBX_ENOTFOUND : REPOSBX_EPOLICY,
-                               "repo: cannot reach %s", repo);
+        return rsbx_fail_errno(
+            err, errno == ENOENT || errno == ENOTDIR ? REPOSBX_ENOTFOUND : REPOSBX_EPOLICY,
+            "repo: cannot reach %s", repo);
     if (strcmp(real, "/") != 0 && rsbx_path_below(state->dir, strlen(state->dir), real)) {
         (void)rsbx_fail(err, REPOSBX_EPOLICY, "the state folder %s lies inside the repository",
                         state->dir);
@@ -358,106 +358,6 @@ static int make_folder(struct rsbx_session **out, struct rsbx_state *state,
     return rc;
 }
 
-static int make_store(struct rsbx_session *session, const char *role, bool overlay,
-                      reposbx_error *err)
-{
-    char name[RSBX_NAME_BYTES];
-    char lower[RSBX_NAME_BYTES];
-    char upper[RSBX_NAME_BYTES];
-    struct rsbx_store_spec spec = { .name = name, .session_id = session->id };
-    int rc;
-
-    rsbx_store_name(name, session->id, role);
-    rsbx_store_name(lower, session->id, "baseline");
-    rsbx_store_name(upper, session->id, "upper");
-    if (overlay) {
-        spec.lower = lower;
-        spec.upper = upper;
-    }
-    rc = rsbx_journal_make(session, RSBX_OBJECT_STORE, name, err);
-    if (rc == 0)
-        rc = session->provider->ops->make_store(session->provider, &spec,
-                                                rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
-    RSBX_FAULT("create.store");
-    return rc;
-}
-
-/* A folder that belongs to the commands' user, at a mount or below one. */
-static struct rsbx_seed_file seed_folder(const char *path)
-{
-    return (struct rsbx_seed_file){
-        .path = path + 1, .mode = 0755, .uid = RSBX_GUEST_UID, .gid = RSBX_GUEST_GID
-    };
-}
-
-static int seed_workspace(struct rsbx_session *session, reposbx_error *err)
-{
-    struct rsbx_slot_want mounted = rsbx_want_writer(session, "stage");
-    const struct rsbx_seed_file seeds[] = { seed_folder(RSBX_WORKSPACE_FOLDER "/") };
-
-    return rsbx_session_seed(session, &mounted, seeds, 1, err);
-}
-
-/* An overlay that could not be mounted makes way for a plain store; the reason is in err. */
-static int fall_back_to_copy(struct rsbx_session *session, reposbx_error *err)
-{
-    char reason[REPOSBX_MESSAGE_BYTES];
-    char name[RSBX_NAME_BYTES];
-    int rc;
-
-    (void)snprintf(reason, sizeof reason, "overlay does not work here: %.900s", err->message);
-    rsbx_store_name(name, session->id, "workspace");
-    /* The slots that were being made behind it hold the store. */
-    rc = rsbx_session_clear_slots(session, err);
-    if (rc == 0)
-        rc = session->provider->ops->destroy(session->provider, RSBX_OBJECT_STORE, name,
-                                             session->id, rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS),
-                                             err);
-    if (rc == 0)
-        rc = rsbx_journal_gone(session, RSBX_OBJECT_STORE, name, err);
-    if (rc == 0 && (json_object_set_new(session->metadata, "workspace", json_string("copy")) != 0 ||
-                    json_object_set_new(session->metadata, "workspace_reason",
-                                        json_string(reason)) != 0))
-        rc = rsbx_fail_memory(err);
-    if (rc == 0)
-        rc = rsbx_session_save(session, "metadata.json", session->metadata, err);
-    if (rc == 0)
-        rc = make_store(session, "workspace", false, err);
-    return rc == 0 ? seed_workspace(session, err) : rc;
-}
-
-static int make_stores(struct rsbx_session *session, reposbx_error *err)
-{
-    bool overlay = rsbx_session_overlay(session);
-    struct rsbx_slot_want mounted = rsbx_want_control(session, "stage");
-    struct rsbx_seed_file seeds[4] = {
-        { .path = &RSBX_GUEST_PATH[1], .mode = 0555, .bytes = rsbx_guest_binary,
-          .length = rsbx_guest_binary_size },
-        seed_folder(RSBX_BASELINE_FOLDER "/"),
-    };
-    size_t count = 2;
-    int rc = make_store(session, "guest", false, err);
-
-    if (rc == 0)
-        rc = make_store(session, "baseline", false, err);
-    if (rc == 0 && overlay)
-        rc = make_store(session, "upper", false, err);
-    if (rc == 0)
-        rc = make_store(session, "workspace", overlay, err);
-    if (rc != 0)
-        return rc;
-    mounted.baseline = 2;
-    mounted.workspace = overlay ? 0 : 2;
-    mounted.upper = overlay ? 2 : 0;
-    if (overlay) {
-        seeds[count++] = seed_folder(RSBX_UPPER_FOLDER "/upper/");
-        seeds[count++] = seed_folder(RSBX_UPPER_FOLDER "/work/");
-    } else {
-        seeds[count++] = seed_folder(RSBX_WORKSPACE_FOLDER "/");
-    }
-    return rsbx_session_seed(session, &mounted, seeds, count, err);
-}
-
 static int settle_metadata(struct rsbx_session *session, const struct rsbx_snapshot *snapshot,
                            reposbx_error *err)
 {
@@ -486,11 +386,11 @@ static int build(struct rsbx_session *session, const struct creation *creation,
                                          .exclude_count = creation->exclude_count,
                                          .max_files = session->policy->max_files,
                                          .fall_back = creation->mode == RSBX_WORKSPACE_AUTO
-                                                          ? fall_back_to_copy
+                                                          ? rsbx_session_fall_back
                                                           : NULL,
                                          .progress = creation->spec->progress,
                                          .progress_payload = creation->spec->progress_payload };
-    int rc = make_stores(session, err);
+    int rc = rsbx_session_make_stores(session, err);
 
     if (rc == 0)
         rc = rsbx_snapshot_make(&snapshot, session, &order, err);

@@ -10,8 +10,8 @@
  *  1. Nothing of the command runs before its started record is on disk.
  *  2. What the guest counted and hashed is what we counted and hashed, or the result is an error.
  *  3. No path leaves the container behind without poisoning the session.
- *  4. No answer is never success: without a trailer the status is what the engine has evidence for, or
- *     unknown.
+ *  4. No answer is never success: without a trailer the status is what the engine has evidence
+ *     for, or unknown.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -327,38 +327,6 @@ static int settle_without_trailer(reposbx_exec_result *result, struct rsbx_sessi
     return REPOSBX_OK;
 }
 
-static void settle_from_trailer(reposbx_exec_result *result, const struct rsbx_trailer *trailer)
-{
-    result->timed_out = (trailer->flags & RSBX_TRAILER_TIMED_OUT) != 0;
-    result->output_limited = (trailer->flags & RSBX_TRAILER_OUTPUT_LIMITED) != 0;
-    result->oom_killed = trailer->oom_kills > 0 && trailer->oom_kills != RSBX_UNKNOWN;
-    result->cpu_user_ms = trailer->user_us / 1000;
-    result->cpu_system_ms = trailer->system_us / 1000;
-    result->peak_memory_bytes =
-        trailer->peak_memory_bytes == RSBX_UNKNOWN ? 0 : trailer->peak_memory_bytes;
-    result->duration_ms = trailer->duration_ns / 1000000;
-    if (result->timed_out) {
-        result->status = REPOSBX_TIMED_OUT;
-    } else if (result->output_limited) {
-        result->status = REPOSBX_OUTPUT_LIMITED;
-    } else if (trailer->main_oom_killed != 0) {
-        result->status = REPOSBX_OOM_KILLED;
-        result->signal = (int)trailer->signal;
-    } else if (trailer->end == RSBX_END_SIGNALED) {
-        result->status = REPOSBX_SIGNALED;
-        result->signal = (int)trailer->signal;
-    } else if (trailer->end == RSBX_END_NOT_STARTED) {
-        /* As shells say it: 127 not found, 126 found and not runnable. */
-        result->status = REPOSBX_EXITED;
-        result->exec_errno = (int)trailer->exec_errno;
-        result->exit_code =
-            trailer->exec_errno == ENOENT || trailer->exec_errno == ENOTDIR ? 127 : 126;
-    } else {
-        result->status = REPOSBX_EXITED;
-        result->exit_code = (int)trailer->exit_code;
-    }
-}
-
 /* ---- streams ---- */
 
 static int open_streams(struct running *running, struct rsbx_session *session,
@@ -419,28 +387,6 @@ static int compare_streams(const struct running *running, reposbx_error *err)
 }
 
 /* ---- the result ---- */
-
-const char *reposbx_exec_status_word(int status)
-{
-    static const char *const words[] = { "exited",         "signaled",   "timed_out",
-                                         "output_limited", "oom_killed", "unknown" };
-
-    return status >= 0 && (size_t)status < sizeof words / sizeof words[0] ? words[status]
-                                                                         : "unknown";
-}
-
-void rsbx_exec_result_dispose(reposbx_exec_result *result)
-{
-    if (result == NULL)
-        return;
-    free(result->command_id);
-    for (size_t i = 0; i < result->argc; i++)
-        free(result->argv[i]);
-    free(result->argv);
-    free(result->stdout_preview);
-    free(result->stderr_preview);
-    memset(result, 0, sizeof *result);
-}
 
 static int copy_argv(reposbx_exec_result *result, const reposbx_exec_request *request,
                      reposbx_error *err)
@@ -544,7 +490,7 @@ static int converse(reposbx_exec_result *result, struct running *running, struct
         return running->failure.code;
     }
     if (rc == 0) {
-        settle_from_trailer(result, &running->trailer);
+        rsbx_outcome_from_trailer(result, &running->trailer);
         return REPOSBX_OK;
     }
     if (rc != REPOSBX_EPROTOCOL && rc != REPOSBX_EUNAVAILABLE)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits are proven, not requested: what the guest observes from inside its container is compared,
- * field by field, with what was asked for, and a container in which anything differs gets no request.
+ * field by field, with what was asked for, and a container in which anything differs gets no
+ * request.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -91,14 +91,16 @@ int rsbx_journal_fault(struct rsbx_session *session, const char *text, reposbx_e
 
 /*
  * -- keeper.c --
- * A keeper is a short-lived process of ours that works behind a request: it makes the slot that the next
- * request will take, waits until the present one is over, and removes the used container. Every keeper holds
- * "keepers" (a lock file) shared; close and reap hold it exclusively, so they wait for all of them.
+ * A keeper is a short-lived process of ours that works behind a request: it makes the slot that the
+ * next request will take, waits until the present one is over, and removes the used container.
+ * Every keeper holds "keepers" (a lock file) shared; close and reap hold it exclusively, so they
+ * wait for all of them.
  */
 struct rsbx_keeper {
     int done_fd; /* closed when the present request is over; -1: there is no keeper */
 };
-/* Makes each planned slot in the background, and removes `used` (NULL: none) once done_fd is closed. */
+/* Makes each planned slot in the background, and removes `used` (NULL: none) once done_fd is
+ * closed. */
 struct rsbx_keeper_plan {
     const struct rsbx_slot_want *wants;
     size_t want_count;
@@ -117,8 +119,8 @@ int rsbx_keepers_wait(int *out_fd, const struct rsbx_session *session, uint64_t 
 const char *rsbx_session_state(const struct rsbx_session *session);
 int rsbx_session_set_state(struct rsbx_session *session, const char *state, const char *reason,
                            reposbx_error *err);
-/* Marks the session as fit for close and reap only; keeps the first reason. Never fails: what cannot
- * be written is still true in memory. */
+/* Marks the session as fit for close and reap only; keeps the first reason. Never fails: what
+ * cannot be written is still true in memory. */
 void rsbx_session_poison(struct rsbx_session *session, const char *reason);
 /* Whether the lease of a session, given by its documents, is over. */
 int rsbx_session_expired(bool *out, const json_t *metadata, const json_t *spec, reposbx_error *err);
@@ -131,12 +133,14 @@ int rsbx_session_audit(struct rsbx_session *session, reposbx_error *err);
 /* Writes one record; a failure poisons. `data` is stolen (also NULL: out of memory). */
 int rsbx_session_record(struct rsbx_session *session, const char *event, json_t *data,
                         enum rsbx_audit_weight weight, reposbx_error *err);
-/* Records that a request was refused or failed (error already in err, which is kept) and returns `code`. */
+/* Records that a request was refused or failed (error already in err, which is kept) and returns
+ * `code`. */
 int rsbx_session_refused(struct rsbx_session *session, const char *operation, int code,
                          reposbx_error *err);
 
 /* -- refusals.c -- */
-/* Records a creation that was refused or failed in the state folder's own log, as well as it can. */
+/* Records a creation that was refused or failed in the state folder's own log, as well as it
+ * can. */
 void rsbx_state_refused(const struct rsbx_state *state, const reposbx_spec *spec, int code,
                         const reposbx_error *why);
 
@@ -167,15 +171,16 @@ struct rsbx_slot {
     struct rsbx_hello hello;
     struct rsbx_keeper keeper;
 };
-/* A waiting slot of the kind, or a new one: connected, greeted, compared. On failure nothing is left (or
- * the session is poisoned). */
+/* A waiting slot of the kind, or a new one: connected, greeted, compared. On failure nothing is
+ * left (or the session is poisoned). */
 int rsbx_slot_take(struct rsbx_slot *out, struct rsbx_session *session,
                    const struct rsbx_slot_want *want, reposbx_error *err);
 /* Once the request is on its way: lets a keeper prepare the next slot and remove this one later. */
 void rsbx_slot_prepare_next(struct rsbx_slot *slot, struct rsbx_session *session,
                             const struct rsbx_slot_want *next, size_t count);
-/* Ends the conversation. The container is removed by the keeper, or here and now when there is none. A
- * failure here poisons and is returned; a keeper's failure poisons the session at its next use. */
+/* Ends the conversation. The container is removed by the keeper, or here and now when there is
+ * none. A failure here poisons and is returned; a keeper's failure poisons the session at its next
+ * use. */
 int rsbx_slot_drop(struct rsbx_slot *slot, struct rsbx_session *session, reposbx_error *err);
 /* Makes and starts the container of a slot that is in the journal. */
 int rsbx_slot_launch(struct rsbx_session *session, const struct rsbx_slot_want *want,
@@ -185,6 +190,14 @@ int rsbx_slot_plan(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
                    const struct rsbx_slot_want *want, reposbx_error *err);
 /* What a session keeps waiting. */
 struct rsbx_slot_want rsbx_want_command(const struct rsbx_session *session);
+/* -- outcome.c -- */
+void rsbx_outcome_from_trailer(reposbx_exec_result *result, const struct rsbx_trailer *trailer);
+
+/* -- stores.c -- */
+int rsbx_session_make_stores(struct rsbx_session *session, reposbx_error *err);
+/* An overlay that could not be mounted makes way for a plain store; the reason is in err. */
+int rsbx_session_fall_back(struct rsbx_session *session, reposbx_error *err);
+
 /* Puts files into the fresh stores through a container that never runs. */
 int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_slot_want *mounted,
                       const struct rsbx_seed_file *files, size_t count, reposbx_error *err);
@@ -194,8 +207,8 @@ struct rsbx_slot_want rsbx_want_writer(const struct rsbx_session *session, const
 
 /*
  * One request of the control kind from take to drop: puts the request and texts, feeds, receives.
- * `entry` gets every ENTRY (NULL: unexpected), `data` DATA and END (END: bytes NULL). A FAIL of the guest becomes a typed
- * error.
+ * `entry` gets every ENTRY (NULL: unexpected), `data` DATA and END (END: bytes NULL). A FAIL of the
+ * guest becomes a typed error.
  */
 struct rsbx_ask {
     struct rsbx_slot_want want;
@@ -234,7 +247,8 @@ int rsbx_manifest_read(struct rsbx_session *session, rsbx_manifest_entry entry, 
                        reposbx_error *err);
 
 /* -- close.c: shared by close, reap and a failed create -- */
-/* Removes every object that the journal knows of; counts what is left. The first failure is in err. */
+/* Removes every object that the journal knows of; counts what is left. The first failure is in
+ * err. */
 int rsbx_session_clear(struct rsbx_session *session, reposbx_error *err);
 /* The same, of containers alone. */
 int rsbx_session_clear_slots(struct rsbx_session *session, reposbx_error *err);

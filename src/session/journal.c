@@ -9,7 +9,8 @@
  *     command                             a command was counted
  *     fault TEXT                          clearing up in the background failed: poisons
  *
- * Lines are appended whole by one write() each, by the holder of the session and by its keepers (keeper.c).
+ * Lines are appended whole by one write() each, by the holder of the session and by its keepers
+ * (keeper.c).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keepers. A container takes the engine some hundred milliseconds to make and some ten to remove; a command that
- * finds one waiting costs a few. So the work goes behind the command, into a process that is forked twice (nobody has
- * to reap it), has a session of its own (a terminal's Ctrl-C does not reach it), no descriptor but the session's,
- * and ends by itself.
+ * Keepers. A container takes the engine some hundred milliseconds to make and some ten to remove; a
+ * command that finds one waiting costs a few. So the work goes behind the command, into a process
+ * that is forked twice (nobody has to reap it), has a session of its own (a terminal's Ctrl-C does
+ * not reach it), no descriptor but the session's, and ends by itself.
  *
  * Invariants:
- *  1. What a keeper will make stands in the journal before it is forked, and durably so before it is made.
- *  2. The shared lock is taken before the fork and held until the keeper ends, so whoever holds it exclusively
- *     knows that no keeper is left that could still make something.
- *  3. A used container is removed only after done_fd was closed: by the request's end or by the death of
- *     its process.
- *  4. What a keeper could not remove is in the journal as a fault, and poisons the session at its next use.
+ *  1. What a keeper will make stands in the journal before it is forked, and durably so before it
+ *     is made.
+ *  2. The shared lock is taken before the fork and held until the keeper ends, so whoever holds it
+ *     exclusively knows that no keeper is left that could still make something.
+ *  3. A used container is removed only after done_fd was closed: by the request's end or by the
+ *     death of its process.
+ *  4. What a keeper could not remove is in the journal as a fault, and poisons the session at its
+ *     next use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +36,10 @@
 /* Slots that one keeper prepares. */
 #define MAX_PLANNED 16U
 #define LOCK_POLL_NS 2000000L
+/* Every engine call has its own deadline; a keeper that is stuck all the same (a lock that another
+ * thread held at the fork) ends by the alarm, and its lock with it. What it left is in the
+ * journal. */
+#define STUCK_SECONDS 240U
 
 struct work {
     struct rsbx_session *session;
@@ -121,7 +127,8 @@ static void remove_slot(struct rsbx_session *session, const char *name)
         report_fault(session, &why);
 }
 
-/* A slot that cannot be made is not a fault: the next request makes its own, and tells why it cannot. */
+/* A slot that cannot be made is not a fault: the next request makes its own, and tells why it
+ * cannot. */
 static void make_slot(struct rsbx_session *session, const struct rsbx_slot_want *want,
                       const char *name)
 {
@@ -140,6 +147,7 @@ static _Noreturn void keep(struct work *work)
     reposbx_error why = REPOSBX_ERROR_INIT;
     char byte;
 
+    (void)alarm(STUCK_SECONDS);
     session->provider = NULL; /* the parent's connection is the parent's */
     if (rsbx_session_provider(session, &why) != 0 || rsbx_journal_sync(session, &why) != 0) {
         report_fault(session, &why);
@@ -149,8 +157,10 @@ static _Noreturn void keep(struct work *work)
         make_slot(session, &work->wants[i], work->names[i]);
     RSBX_FAULT("keeper.made");
     if (work->used != NULL) {
+        (void)alarm(0); /* a command may run for hours */
         while (read(work->done_fd, &byte, 1) < 0 && errno == EINTR)
             continue;
+        (void)alarm(STUCK_SECONDS);
         remove_slot(session, work->used);
     }
     _exit(0);
@@ -167,6 +177,7 @@ static _Noreturn void detach(struct work *work, int lock_fd)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGINT, SIG_IGN);
     (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGALRM, SIG_DFL);
     (void)signal(SIGHUP, SIG_IGN);
     keep_only(kept, sizeof kept / sizeof kept[0]);
     keep(work);

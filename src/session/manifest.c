@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The base tree's entries, as they were streamed: "RSBXMAN1", then for each entry mode (4 bytes),
- * path length (4), size (8), all big endian, blob id (20), path. Written to "manifest.new" and renamed when
- * whole. A reader checks it by rebuilding the tree id.
+ * path length (4), size (8), all big endian, blob id (20), path. Written to "manifest.new" and
+ * renamed when whole. A reader checks it by rebuilding the tree id.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -162,7 +162,8 @@ int rsbx_session_refused(struct rsbx_session *session, const char *operation, in
     json_t *data = json_pack("{s:s, s:s, s:s}", "operation", operation, "code",
                              reposbx_code_word(code), "message", err != NULL ? err->message : "");
 
-    /* A log that cannot take this line poisons the session; the refusal itself stands either way. */
+    /* A log that cannot take this line poisons the session; the refusal itself stands either
+     * way. */
     (void)rsbx_session_record(session, code == REPOSBX_EPOLICY ? "refused" : "failed", data,
                               RSBX_AUDIT_ORDINARY, NULL);
     return code;

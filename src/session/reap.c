@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clearing up behind the dead. A session is reaped when nobody holds its lock and it is half made, poisoned, or
- * past its lease, or when it is closed and its journal still names something. What is removed is what the journal
- * names and nothing else; every name carries the session's id, and the provider checks the owner again. A ready session
- * within its lease is left alone, but slots that a killed controller left behind in it are removed.
+ * Clearing up behind the dead. A session is reaped when nobody holds its lock and it is half made,
+ * poisoned, or past its lease, or when it is closed and its journal still names something. What is
+ * removed is what the journal names and nothing else; every name carries the session's id, and the
+ * provider checks the owner again. A ready session within its lease is left alone, but slots that a
+ * killed controller left behind in it are removed.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -88,8 +89,8 @@ static int reap_object(struct reaping *reaping, struct rsbx_session *session,
     return tell(reaping, session->id, what, item->name, rc != 0 ? why.message : NULL, err);
 }
 
-/* Containers first, then volumes. Of a session that lives on (`over` false) only containers that nobody uses
- * and nobody waits for. */
+/* Containers first, then volumes. Of a session that lives on (`over` false) only containers that
+ * nobody uses and nobody waits for. */
 static int reap_objects(struct reaping *reaping, struct rsbx_session *session, bool over,
                         reposbx_error *err)
 {
@@ -170,7 +171,8 @@ static int reap_one(struct reaping *reaping, const char *id, reposbx_error *err)
     bool expired = false;
     int rc = rsbx_session_open(&session, reaping->state, id, &why);
 
-    if (rc == REPOSBX_EBUSY || (rc == REPOSBX_ENOTFOUND && faccessat(reaping->state->sessions_fd, id, F_OK, 0) != 0))
+    if (rc == REPOSBX_EBUSY ||
+        (rc == REPOSBX_ENOTFOUND && faccessat(reaping->state->sessions_fd, id, F_OK, 0) != 0))
         return REPOSBX_OK;
     if (rc != 0)
         return reap_remains(reaping, reaping->state, id, err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A creation that is refused leaves no session that could hold its record, so the state folder has a
- * log of its own for these: STATE/audit, chained like every other. It is bounded: a full one becomes STATE/audit.old (the
- * one before is removed) and a new one begins. A refusal stands whether or not it can be recorded.
+ * A creation that is refused leaves no session that could hold its record, so the state folder has
+ * a log of its own for these: STATE/audit, chained like every other. It is bounded: a full one
+ * becomes STATE/audit.old (the one before is removed) and a new one begins. A refusal stands
+ * whether or not it can be recorded.
  */
 #include <errno.h>
 #include <fcntl.h>

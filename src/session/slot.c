@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots: containers in which the guest waits for one request. A session keeps some waiting (pool), so that a request
- * finds one; each serves one request and is removed. Whatever its age, a slot's hello is compared at use, and one that
- * differs or does not answer is removed and replaced by a new one.
+ * Slots: containers in which the guest waits for one request. A session keeps some waiting (pool),
+ * so that a request finds one; each serves one request and is removed. Whatever its age, a slot's
+ * hello is compared at use, and one that differs or does not answer is removed and replaced by a
+ * new one.
  */
 #include <inttypes.h>
 #include <stdio.h>

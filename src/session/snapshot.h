@@ -20,14 +20,16 @@ struct rsbx_snapshot_order {
     const char *const *excludes;
     size_t exclude_count;
     uint64_t max_files;
-    /* Makes the workspace a plain store, when an overlay does not work and need not; NULL: it must. */
+    /* Makes the workspace a plain store, when an overlay does not work and need not; NULL: it
+     * must. */
     int (*fall_back)(struct rsbx_session *session, reposbx_error *err);
     void (*progress)(void *payload, const reposbx_progress *progress);
     void *progress_payload;
 };
 
-/* Streams the source into the session's baseline store through a guest, writes the manifest, then has
- * a second guest read the sealed baseline, compare the fingerprint and the rest digest, and copy the workspace. */
+/* Streams the source into the session's baseline store through a guest, writes the manifest, then
+ * has a second guest read the sealed baseline, compare the fingerprint and the rest digest, and
+ * copy the workspace. */
 int rsbx_snapshot_make(struct rsbx_snapshot *out, struct rsbx_session *session,
                        const struct rsbx_snapshot_order *order, reposbx_error *err);
 void rsbx_snapshot_dispose(struct rsbx_snapshot *snapshot);

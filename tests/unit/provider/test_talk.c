@@ -222,7 +222,8 @@ static void a_replayed_hello_is_refused(void **state)
                      REPOSBX_EPROTOCOL);
 }
 
-/* More than any buffer between holds, while the other side sends as well: nobody may wait for ever. */
+/* More than any buffer between holds, while the other side sends as well: nobody may wait for
+ * ever. */
 static void sending_and_receiving_at_once_does_not_block(void **state)
 {
     struct fixture *fixture = *state;

@@ -127,7 +127,8 @@ static void a_fault_of_the_background_is_remembered(void **state)
     rsbx_journal_dispose(&journal);
 }
 
-/* Cut at every byte: what is read is always a prefix of what was acknowledged, and appending goes on. */
+/* Cut at every byte: what is read is always a prefix of what was acknowledged, and appending goes
+ * on. */
 static void a_torn_journal_is_a_prefix(void **state)
 {
     struct fixture *fixture = *state;
