@@ -4,7 +4,7 @@
 # something, at the first, the second and the last passing of each point. After `reap` nothing may be left
 # of what is not a ready session, what is ready must work and close, no file may stand in the state folder
 # that has no business there, no log may look tampered with, and somebody else's session must not notice.
-# usage: test_e_crashes.sh              $REPOSBX_TEST_FAULT_CLI is a `reposbx` built with
+# usage: test_e_crashes.sh [COMMAND…]   $REPOSBX_TEST_FAULT_CLI is a `reposbx` built with
 #                                       -DREPOSBX_FAULT_POINTS=ON; $REPOSBX_TEST_CRASHES=all tries every
 #                                       passing (slow)
 if [ -z "${REPOSBX_TEST_FAULT_CLI:-}" ]; then
@@ -14,6 +14,9 @@ if [ -z "${REPOSBX_TEST_FAULT_CLI:-}" ]; then
 fi
 reposbx=$REPOSBX_TEST_FAULT_CLI
 . "$(dirname "$0")/session_lib.sh"
+
+# left_by ID: what the last look at the engine showed of it.
+left_by() { grep -F -- "${1#sbx-}" "$scratch/names"; }
 
 out=$scratch/output
 mkdir "$out"
@@ -89,9 +92,9 @@ whole() {
     is "$what: strange files" "$(strangers)" ''
     for folder in "$REPOSBX_STATE_DIR"/sessions/sbx-*; do
         one=${folder##*/}
-        [ "$one" = "$bystander" ] && continue
-        known[$one]=1
+        if [ "$one" != "$bystander" ] && [ -z "${finished[$one]:-}" ]; then known[$one]=1; fi
     done
+    engine_names "$ENGINE" > "$scratch/names"
     for one in "${!known[@]}"; do
         state=gone
         if [ -d "$REPOSBX_STATE_DIR/sessions/$one" ]; then
@@ -102,21 +105,20 @@ whole() {
             *) fail "$what: the log of $one: '$verdict'" ;;
             esac
         fi
-        if [ "$state" = ready ]; then
-            if [ "$one" != "$id" ]; then
-                # Made in full, but its id was never told: it works and closes.
-                expect 0 session exec "$one" -- grep -q one src/text.txt
-                expect 0 session close "$one"
-                is "$what: left of $one" "$(left "$one")" ''
-                unset "known[$one]"
-            fi
-        else
-            is "$what: left of $one, which is ${state:-without metadata}" "$(left "$one")" ''
-            unset "known[$one]"
+        if [ "$state" = ready ] && [ "$one" = "$id" ]; then
+            continue
+        elif [ "$state" = ready ]; then
+            # Made in full, but its id was never told: it works and closes.
+            expect 0 session exec "$one" -- grep -q one src/text.txt
+            expect 0 session close "$one"
+            engine_names "$ENGINE" > "$scratch/names"
         fi
+        is "$what: left of $one, which was ${state:-without metadata}" "$(left_by "$one")" ''
+        unset "known[$one]"
+        finished[$one]=1
     done
 }
-declare -A known
+declare -A known finished
 
 # usable WHAT: the session that survived a crash works, or is closed without a rest.
 usable() {
@@ -193,8 +195,9 @@ holder=$!
 within 60 grep -q alive "$scratch/bystander" || fail "the bystander does not run"
 id=
 
-for command in exec write read diff artifacts close create reap; do
-    crash $command
+[ $# -gt 0 ] || set -- exec write read diff artifacts close create reap
+for command in "$@"; do
+    crash "$command"
 done
 
 # It noticed nothing: it still runs, is interrupted as usual, and its session goes on.

@@ -43,7 +43,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    reposbx_session_free(session);
+    place_free(session);
     return place_leave(&place);
 }
 

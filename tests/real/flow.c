@@ -549,9 +549,9 @@ static void test_lock(void **state)
     assert_int_equal(reposbx_session_open(&second, place.provider, id, NULL), REPOSBX_EBUSY);
     assert_null(second);
     assert_int_equal(open_elsewhere(id), REPOSBX_EBUSY);
-    reposbx_session_free(session);
+    place_free(session);
     assert_int_equal(open_elsewhere(id), 0);
-    assert_int_equal(reposbx_session_open(&session, place.provider, id, NULL), 0);
+    session = place_open(&place, id);
     free(place_text(session, "grep -q here mark"));
     assert_int_equal(reposbx_session_open(&second, place.provider,
                                           "sbx-00000000000000000000000000000000", NULL),
@@ -636,16 +636,15 @@ static void test_close(void **state)
     assert_int_equal(reposbx_session_close(session, REPOSBX_KEEP_AUDIT, NULL), 0);
     closed_refuses(session);
     assert_int_equal(verdict_of(audit), REPOSBX_AUDIT_WHOLE);
-    reposbx_session_free(session);
+    place_free(session);
     document = metadata_of(id);
     assert_string_equal(text_of(document, "state"), "closed");
     json_decref(document);
-    session = NULL;
-    assert_int_equal(reposbx_session_open(&session, place.provider, id, NULL), 0);
+    session = place_open(&place, id);
     closed_refuses(session);
     assert_int_equal(reposbx_session_close(session, REPOSBX_DROP_AUDIT, NULL), 0);
     assert_int_equal(access(audit, F_OK), -1);
-    reposbx_session_free(session);
+    place_free(session);
 }
 
 /* A ready session within its lease is nobody's left-over. */
@@ -664,9 +663,9 @@ static void test_reap_leaves_it(void **state)
         assert_int_equal(report.failed, 0);
         reposbx_reap_report_dispose(&report);
         if (held)
-            reposbx_session_free(session);
+            place_free(session);
     }
-    assert_int_equal(reposbx_session_open(&session, place.provider, id, NULL), 0);
+    session = place_open(&place, id);
     free(place_text(session, "cat text.txt"));
     place_close(session, true);
 }

@@ -328,13 +328,50 @@ int place_make(struct place *place)
     return 0;
 }
 
-/* Sessions that a failed test left. */
+/* Sessions that this program holds; a failed test leaves its own here. */
+#define MAX_HELD 32
+static reposbx_session *held[MAX_HELD];
+
+static void hold(reposbx_session *session)
+{
+    size_t i = 0;
+
+    while (i < MAX_HELD && held[i] != NULL)
+        i++;
+    if (i == MAX_HELD)
+        fail_msg("more than %d sessions at once", MAX_HELD);
+    held[i] = session;
+}
+
+void place_free(reposbx_session *session)
+{
+    for (size_t i = 0; i < MAX_HELD; i++)
+        if (held[i] == session)
+            held[i] = NULL;
+    reposbx_session_free(session);
+}
+
+reposbx_session *place_open(struct place *place, const char *id)
+{
+    reposbx_session *session = NULL;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+
+    if (reposbx_session_open(&session, place->provider, id, &err) != 0)
+        fail_msg("open: %s", err.message);
+    hold(session);
+    return session;
+}
+
+/* Closes what failed tests left. */
 static void close_all(struct place *place)
 {
     char *text = NULL;
     json_t *list, *item;
     size_t i;
 
+    for (i = 0; i < MAX_HELD; i++)
+        if (held[i] != NULL)
+            place_free(held[i]);
     if (reposbx_session_list_json(&text, place->provider, NULL) != 0)
         return;
     list = json_loads(text, 0, NULL);
@@ -406,6 +443,7 @@ reposbx_session *place_session(struct place *place, const char *changes, const c
     reposbx_policy_free(policy);
     if (rc != 0)
         fail_msg("create: %s: %s (%s)", reposbx_code_word(rc), err.message, err.hint);
+    hold(session);
     return session;
 }
 
@@ -417,7 +455,7 @@ void place_close(reposbx_session *session, bool drop_audit)
 
     (void)snprintf(id, sizeof id, "%s", reposbx_session_id(session));
     rc = reposbx_session_close(session, drop_audit ? REPOSBX_DROP_AUDIT : REPOSBX_KEEP_AUDIT, &err);
-    reposbx_session_free(session);
+    place_free(session);
     if (rc != 0)
         fail_msg("close: %s: %s", reposbx_code_word(rc), err.message);
     assert_int_equal(place_left(id + strlen("sbx-")), 0);

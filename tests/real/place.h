@@ -39,8 +39,11 @@ int place_leave(struct place *place);
  * merged into it. */
 reposbx_policy *place_policy(const char *image, const char *changes);
 
-/* A new session on the place's repository; fails the test when there is none. */
+/* A new session on the place's repository; fails the test when there is none. Free it with place_free or
+ * place_close: what a failed test leaves is closed by place_leave. */
 reposbx_session *place_session(struct place *place, const char *changes, const char *workspace);
+reposbx_session *place_open(struct place *place, const char *id);
+void place_free(reposbx_session *session);
 /* Closes and frees, and fails the test when anything of the session is left on the engine. */
 void place_close(reposbx_session *session, bool drop_audit);
 
