@@ -109,6 +109,59 @@ const char *reposbx_session_id(const reposbx_session *session);
 /* The session's audit folder. */
 const char *reposbx_session_audit_dir(const reposbx_session *session);
 
+/* Whether commands have a network (NetworkMode). */
+enum reposbx_network_mode {
+    REPOSBX_NETWORK_NONE = 0,   /* no interface but lo; the default */
+    REPOSBX_NETWORK_BRIDGE = 1  /* full egress, for trusted work: only by the policy's own words */
+};
+
+/* What the sandbox guarantees on this engine under this policy (SandboxCapabilities). Flags are 0
+ * or 1. Strings belong to the struct. */
+typedef struct reposbx_capabilities {
+    char *provider;            /* who runs the containers: "docker" */
+    char *isolation;           /* what separates commands from the host: "container" */
+    int non_root_user;         /* commands run as 65532:65532, without capabilities */
+    int network_isolation;     /* commands have no network (0 with network "bridge") */
+    int read_only_rootfs;      /* the image's root cannot be written to */
+    int resource_limits;       /* memory, processes and processors are limited, and seen to be */
+    int process_tree_cleanup;  /* nothing that a command started outlives it */
+    int disk_quota;            /* the workspace's size is bounded; 0 with ordinary volumes */
+    int rootless_runtime;      /* the engine itself does not run as the host's root */
+} reposbx_capabilities;
+
+/* What a session is (SandboxMetadata). Strings and the policy belong to the struct. */
+typedef struct reposbx_metadata {
+    char *sandbox_id;          /* "sbx-" and 32 hex digits */
+    char *task_id;             /* as given at create; NULL: none */
+    char *provider;            /* as in capabilities */
+    char *isolation;           /* as in capabilities */
+    char *image;               /* the reference as it was asked for */
+    char *image_id;            /* "sha256:" and 64 hex digits: what the containers really use */
+    char *platform;            /* "linux/amd64", os/arch[/variant] */
+    char *source_revision;     /* commit, 40 hex digits; NULL: a plain folder */
+    char *source_tree;         /* Git tree id of the snapshot, 40 hex digits; NULL while creating */
+    char *source_fingerprint;  /* "sha256-v2:" and 64 hex digits; NULL while creating */
+    uint64_t source_file_count; /* files and symlinks of the snapshot; 0 while creating */
+    uint64_t source_bytes;     /* their content together, in bytes; 0 while creating */
+    char *workspace;           /* "overlay" or "copy" */
+    char *workspace_reason;    /* for people: why this one; NULL: not recorded */
+    int network;               /* enum reposbx_network_mode */
+    int rootless_runtime;      /* 0 or 1, as in capabilities */
+    reposbx_policy *policy;    /* as it was at create; borrow it, dispose releases it */
+    reposbx_capabilities capabilities;
+    char *created_at;          /* UTC, "2026-01-31T12:00:00.000Z" */
+    char *state;               /* "creating", "ready", "closed", "poisoned", "expired" */
+    char *state_reason;        /* for people: why it is poisoned; NULL: no reason is needed */
+} reposbx_metadata;
+
+/* Releases what the struct holds and zeroes it. NULL and a zeroed struct are fine. */
+void reposbx_metadata_dispose(reposbx_metadata *metadata);
+
+/* The metadata of a session, read from disk without taking the session's lock. REPOSBX_ENOTFOUND;
+ * REPOSBX_EIO when its documents are damaged. */
+int reposbx_session_metadata(reposbx_metadata *out, reposbx_provider *provider, const char *id,
+                             reposbx_error *err);
+
 /* The metadata document of a session as JSON (free()), read from disk without taking the session's
  * lock. Keys: sandbox_id, task_id, provider, isolation, image, image_id, platform, source_revision,
  * source_tree, source_fingerprint, source_file_count, source_bytes, workspace ("overlay" or
