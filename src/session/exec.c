@@ -466,7 +466,9 @@ static int record_finished(struct rsbx_session *session, const reposbx_exec_resu
         (json_int_t)(running->have_trailer ? running->trailer.survivors : 0), "stdout",
         stream_value(&running->streams[0]), "stderr", stream_value(&running->streams[1]));
 
-    return rsbx_session_record(session, "command_finished", data, RSBX_AUDIT_ORDINARY, err);
+    /* From the reserve: what ran is told even when its output took the last room; nothing runs
+     * after that, so this happens once. */
+    return rsbx_session_record(session, "command_finished", data, RSBX_AUDIT_FINAL, err);
 }
 
 /* ---- the run ---- */

@@ -246,6 +246,49 @@ static void a_full_audit_lets_nothing_run(void **state)
     assert_int_equal(fake_docker_left(here->fake), 0);
 }
 
+/* Wherever the audit comes to its end: what was started is also finished in it. */
+static void a_started_command_is_always_finished(void **state)
+{
+    struct fake_place *here = *state;
+    size_t full = 0;
+
+    for (size_t length = 54000; length < 58000; length += 400) {
+        reposbx_session *session = fake_place_session(
+            here, "{\"session\":{\"audit_bytes\":131072},\"limits\":{\"output_bytes\":6,"
+                  "\"audit_log_bytes\":6}}");
+        reposbx_exec_request request = plain_request();
+        reposbx_exec_result result = { 0 };
+        reposbx_error err = REPOSBX_ERROR_INIT;
+        char *word = calloc(length + 1, 1);
+        const char *argv[] = { "true", word };
+        int rc;
+
+        assert_non_null(word);
+        memset(word, 'x', length); /* its record takes most of what there is */
+        fake_docker_forget(here->fake);
+        request.argv = argv;
+        request.argc = 2;
+        rc = reposbx_session_exec(&result, session, &request, &err);
+        reposbx_exec_result_dispose(&result);
+        free(word);
+        while (rc == 0) {
+            rc = fake_place_exec(&result, session, &err);
+            if (rc == 0)
+                reposbx_exec_result_dispose(&result);
+        }
+        assert_true(rc == REPOSBX_ELIMIT);
+        full++;
+        assert_int_equal(fake_place_records(session, "command_started"),
+                         fake_docker_asked(here->fake, RSBX_OP_EXEC));
+        assert_int_equal(fake_place_records(session, "command_finished"),
+                         fake_docker_asked(here->fake, RSBX_OP_EXEC));
+        assert_int_equal(reposbx_session_close(session, REPOSBX_KEEP_AUDIT, NULL), 0);
+        assert_int_equal(fake_place_records(session, "sandbox_closed"), 1);
+        reposbx_session_free(session);
+    }
+    assert_int_equal(full, 10);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, fake_place_setup, fake_place_teardown)
@@ -257,6 +300,7 @@ int main(void)
         CASE(after_the_lease_only_the_end_is_left),
         CASE(commands_are_counted),
         CASE(a_full_audit_lets_nothing_run),
+        CASE(a_started_command_is_always_finished),
     };
 
     return cmocka_run_group_tests_name("numbers at their edges and budgets", tests, NULL, NULL);
