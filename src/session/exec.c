@@ -31,6 +31,9 @@
 
 #include "base/banned.h"
 
+/* A "command_started" record without its texts is some 900 bytes. */
+#define STARTED_BYTES 2048U
+
 typedef struct rsbx_capture *rsbx_capture_ptr;
 RSBX_CLEANUP(rsbx_capture, rsbx_capture_ptr, rsbx_capture_free);
 
@@ -240,8 +243,10 @@ static int on_output(struct running *running, int which, const struct rsbx_wire_
 {
     struct stream *stream = &running->streams[which];
     size_t room = stream->preview.limit - stream->preview.length;
-    int rc = rsbx_capture_write(stream->capture, message->bytes, message->length, err);
+    int rc = rsbx_audit_charge(running->session->audit, message->length, err);
 
+    if (rc == 0)
+        rc = rsbx_capture_write(stream->capture, message->bytes, message->length, err);
     if (rc == 0)
         rc = rsbx_buf_append(&stream->preview, message->bytes,
                              message->length < room ? message->length : room, err);
@@ -545,17 +550,32 @@ static int run(reposbx_exec_result *result, struct running *running, struct rsbx
     return rc;
 }
 
-/* The whole capture must fit into the audit folder, or nothing runs. */
-static int reserve_capture(struct rsbx_session *session, const struct order *order,
-                           reposbx_error *err)
+/* At most what a text takes in a record: escaped, and once more in hex when it is not UTF-8. */
+static uint64_t record_bytes(const char *text)
 {
+    uint64_t bytes = sizeof "\"\", ";
+
+    for (; *text != '\0'; text++)
+        bytes += *text >= ' ' && *text <= '~' && *text != '"' && *text != '\\' ? 1 : 8;
+    return bytes;
+}
+
+/* The started record and the whole capture must fit into the audit folder, or nothing runs. */
+static int reserve_capture(struct rsbx_session *session, const struct order *order,
+                           const reposbx_exec_request *request, reposbx_error *err)
+{
+    uint64_t needed = order->limits.audit_log_bytes + STARTED_BYTES + record_bytes(order->cwd);
     int rc = rsbx_session_audit(session, err);
 
     if (rc != 0) {
         rsbx_session_poison(session, err->message);
         return rc;
     }
-    if (rsbx_audit_left(session->audit) < order->limits.audit_log_bytes) {
+    for (size_t i = 0; i < request->argc; i++)
+        needed += record_bytes(request->argv[i]);
+    for (size_t i = 0; i < request->env_count; i++)
+        needed += record_bytes(request->env[i]);
+    if (rsbx_audit_left(session->audit) < needed) {
         (void)rsbx_fail(err, REPOSBX_ELIMIT, "the audit folder has no room for another command");
         rsbx_hint(err, "session.audit_bytes of the policy bounds it; close this session");
         return REPOSBX_ELIMIT;
@@ -581,7 +601,7 @@ int rsbx_session_exec(reposbx_exec_result *out, struct rsbx_session *session,
         return rc;
     rc = check_request(&order, session, request, err);
     if (rc == 0)
-        rc = reserve_capture(session, &order, err);
+        rc = reserve_capture(session, &order, request, err);
     if (rc != 0)
         return rsbx_session_refused(session, "exec", rc, err);
     want = rsbx_want_command(session);
