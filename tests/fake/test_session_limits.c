@@ -252,7 +252,7 @@ static void a_started_command_is_always_finished(void **state)
     struct fake_place *here = *state;
     size_t full = 0;
 
-    for (size_t length = 54000; length < 58000; length += 400) {
+    for (size_t length = 54000; length < 57000; length += 300) {
         reposbx_session *session = fake_place_session(
             here, "{\"session\":{\"audit_bytes\":131072},\"limits\":{\"output_bytes\":6,"
                   "\"audit_log_bytes\":6}}");

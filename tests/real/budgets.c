@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "real/place.h"
+
+#include "base/banned.h"
+
+/* The budgets of a session on a real engine: its lease and its audit folder. */
+
+static struct place place;
+
+static int setup(void **state)
+{
+    (void)state;
+    return place_make(&place);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return place_leave(&place);
+}
+
+static int try_true(reposbx_session *session, reposbx_error *err)
+{
+    const char *argv[] = { "true" };
+    reposbx_exec_request request = REPOSBX_EXEC_REQUEST_INIT;
+    reposbx_exec_result result;
+    int rc;
+
+    (void)memset(&result, 0, sizeof result);
+    request.argv = argv;
+    request.argc = 1;
+    rc = reposbx_session_exec(&result, session, &request, err);
+    if (rc == 0)
+        reposbx_exec_result_dispose(&result);
+    return rc;
+}
+
+static void state_is(const char *id, const char *wanted)
+{
+    reposbx_metadata metadata;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+
+    if (reposbx_session_metadata(&metadata, place.provider, id, &err) != 0)
+        fail_msg("%s", err.message);
+    assert_string_equal(metadata.state, wanted);
+    assert_string_equal(metadata.sandbox_id, id);
+    assert_string_equal(metadata.source_tree, place.tree);
+    assert_string_equal(metadata.image_id, place_image());
+    assert_int_equal(metadata.network, REPOSBX_NETWORK_NONE);
+    assert_int_equal(metadata.capabilities.network_isolation, 1);
+    reposbx_metadata_dispose(&metadata);
+}
+
+static void test_lease(void **state)
+{
+    const struct timespec moment = { .tv_sec = 1, .tv_nsec = 100000000 };
+    reposbx_session *session = place_session(&place, "{\"session\":{\"lease_seconds\":1}}", NULL);
+    reposbx_diff_result diff;
+    reposbx_reap_report report = { NULL, 0, 0 };
+    char id[REPOSBX_SESSION_ID_BYTES];
+
+    (void)state;
+    (void)memset(&diff, 0, sizeof diff);
+    (void)snprintf(id, sizeof id, "%s", reposbx_session_id(session));
+    (void)nanosleep(&moment, NULL);
+    assert_int_equal(try_true(session, NULL), REPOSBX_ECLOSED);
+    assert_int_equal(reposbx_session_write(session, "x", "1", 1, 0, NULL), REPOSBX_ECLOSED);
+    assert_int_equal(reposbx_session_diff(&diff, session, NULL, NULL), REPOSBX_ECLOSED);
+    state_is(id, "expired");
+    assert_true(place_left(id + strlen("sbx-")) > 0);
+    reposbx_session_free(session);
+    assert_int_equal(reposbx_reap(&report, place.provider, 1, NULL), 0);
+    assert_true(report.count > 0);
+    for (size_t i = 0; i < report.count; i++)
+        assert_string_equal(report.items[i].action, "would_remove");
+    reposbx_reap_report_dispose(&report);
+    assert_true(place_left(id + strlen("sbx-")) > 0);
+    assert_int_equal(reposbx_reap(&report, place.provider, 0, NULL), 0);
+    assert_true(report.count > 0);
+    assert_int_equal(report.failed, 0);
+    reposbx_reap_report_dispose(&report);
+    assert_int_equal(place_left(id + strlen("sbx-")), 0);
+    state_is(id, "closed");
+}
+
+static void test_audit_bytes(void **state)
+{
+    reposbx_session *session = place_session(
+        &place,
+        "{\"session\":{\"audit_bytes\":262144},\"limits\":{\"audit_log_bytes\":100000}}", NULL);
+    reposbx_audit_report report;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    char audit[256];
+    int rc;
+
+    (void)state;
+    (void)memset(&report, 0, sizeof report);
+    (void)snprintf(audit, sizeof audit, "%s", reposbx_session_audit_dir(session));
+    free(place_text(session, "head -c 60000 /dev/zero"));
+    free(place_text(session, "head -c 40000 /dev/zero"));
+    rc = try_true(session, &err);
+    if (rc != REPOSBX_ELIMIT)
+        fail_msg("%s: %s", reposbx_code_word(rc), err.message);
+    assert_non_null(strstr(err.hint, "session.audit_bytes"));
+    place_close(session, false);
+    assert_int_equal(reposbx_audit_verify(&report, audit, NULL), 0);
+    assert_int_equal(report.verdict, REPOSBX_AUDIT_WHOLE);
+    assert_int_equal(report.streams_checked, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lease),
+        cmocka_unit_test(test_audit_bytes),
+    };
+    int gate = place_gate();
+
+    if (gate != 0)
+        return gate;
+    return cmocka_run_group_tests_name("budgets on a real engine", tests, setup, teardown);
+}
