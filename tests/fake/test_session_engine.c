@@ -170,6 +170,37 @@ static void a_foreign_volume_is_left_alone(void **state)
     assert_int_equal(fake_docker_left(here->fake), 1);
 }
 
+static void what_cannot_be_removed_is_named(void **state)
+{
+    struct fake_place *here = *state;
+    reposbx_session *session = fake_place_session(here, NULL);
+    reposbx_reap_report report = { NULL, 0, 0 };
+    reposbx_exec_result result = { 0 };
+    reposbx_metadata metadata;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    char id[REPOSBX_SESSION_ID_BYTES], name[64];
+
+    (void)snprintf(id, sizeof id, "%s", reposbx_session_id(session));
+    (void)snprintf(name, sizeof name, "%s-upper", id);
+    BEHAVE(here, .foreign_volume = "-upper");
+    assert_int_equal(reposbx_session_close(session, REPOSBX_KEEP_AUDIT, &err), REPOSBX_EPOISONED);
+    assert_non_null(strstr(err.message, name));
+    assert_non_null(strstr(err.hint, "reap"));
+    assert_int_equal(fake_docker_left(here->fake), 1);
+    assert_int_equal(fake_place_exec(&result, session, NULL), REPOSBX_EPOISONED);
+    reposbx_session_free(session);
+    assert_int_equal(reposbx_session_metadata(&metadata, here->place.provider, id, NULL), 0);
+    assert_string_equal(metadata.state, "poisoned");
+    assert_non_null(strstr(metadata.state_reason, name));
+    reposbx_metadata_dispose(&metadata);
+    BEHAVE(here, .linger_ms = 0);
+    assert_int_equal(reposbx_reap(&report, here->place.provider, 0, NULL), 0);
+    assert_int_equal(report.failed, 0);
+    assert_true(report.count > 0);
+    reposbx_reap_report_dispose(&report);
+    assert_int_equal(fake_docker_left(here->fake), 0);
+}
+
 /* ---- what is not answered ---- */
 
 static void an_unanswered_volume_is_looked_up(void **state)
@@ -400,6 +431,7 @@ int main(void)
         CASE(a_network_is_told),
         CASE(an_ignored_limit_refuses),
         CASE(a_foreign_volume_is_left_alone),
+        CASE(what_cannot_be_removed_is_named),
         CASE(an_unanswered_volume_is_looked_up),
         CASE(an_unanswered_container_is_looked_up),
         CASE(an_unanswered_start_is_looked_up),

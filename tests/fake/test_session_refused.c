@@ -69,6 +69,26 @@ static void all_are_refused(struct fake_place *here, const struct refusal *refus
 }
 #define ALL_ARE_REFUSED(here, list) all_are_refused((here), (list), sizeof(list) / sizeof *(list))
 
+static void opening_contacts_nothing(void **state)
+{
+    struct fake_place *here = *state;
+    reposbx_provider_options options = REPOSBX_PROVIDER_OPTIONS_INIT;
+    reposbx_provider *provider = NULL;
+    char *text = NULL;
+
+    options.engine = "tcp://127.0.0.1:2375";
+    options.state_dir = here->place.state;
+    if (reposbx_provider_open(&provider, &options, NULL) == 0)
+        reposbx_provider_free(provider); /* told at the first use */
+    options.engine = fake_docker_address(here->fake);
+    assert_int_equal(reposbx_provider_open(&provider, &options, NULL), 0);
+    assert_string_equal(reposbx_provider_engine(provider), fake_docker_address(here->fake));
+    assert_int_equal(reposbx_version_json(&text, NULL), 0);
+    free(text);
+    reposbx_provider_free(provider);
+    assert_int_equal(fake_docker_count(here->fake, ""), 0);
+}
+
 static void engines_below_the_policy(void **state)
 {
     static const struct refusal refusals[] = {
@@ -225,6 +245,7 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, fake_place_setup, fake_place_teardown)
     const struct CMUnitTest tests[] = {
+        CASE(opening_contacts_nothing),
         CASE(engines_below_the_policy), CASE(engines_that_cannot_limit),
         CASE(other_engines),            CASE(images_below_the_policy),
         CASE(surroundings_redirect_nothing),

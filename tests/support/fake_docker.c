@@ -192,9 +192,6 @@ static void create_volume(struct call *call)
         volume->document = json_pack("{s:s, s:s, s:o, s:O}", "Name", name, "Driver", "local",
                                      "Mountpoint", json_sprintf("/volumes/%s/_data", name),
                                      "Labels", labels);
-        if (fake->habits.foreign_volume != NULL && ends_with(name, fake->habits.foreign_volume))
-            (void)json_object_set_new(volume->document, "Labels",
-                                      json_pack("{s:s}", "owner", "somebody else"));
     }
     if (!call->lost)
         answer_value(call, 201, json_deep_copy(volume->document));
@@ -204,6 +201,7 @@ static void create_volume(struct call *call)
 static void on_volume(struct call *call, const char *name)
 {
     struct fake_docker *fake = call->fake;
+    const char *foreign = fake->habits.foreign_volume;
     struct volume *volume = find_volume(fake, name);
 
     if (volume == NULL) {
@@ -215,7 +213,12 @@ static void on_volume(struct call *call, const char *name)
             volume->gone_at_ms = now_ms() + (uint64_t)fake->habits.linger_ms;
         answer(call, 204, "");
     } else {
-        answer_value(call, 200, json_deep_copy(volume->document));
+        json_t *document = json_deep_copy(volume->document);
+
+        if (foreign != NULL && ends_with(name, foreign))
+            (void)json_object_set_new(document, "Labels",
+                                      json_pack("{s:s}", "owner", "somebody else"));
+        answer_value(call, 200, document);
     }
 }
 

@@ -35,7 +35,7 @@ struct fake_habits {
     const char *info;    /* of GET /info; NULL: FAKE_INFO */
     const char *image;   /* of GET /images/…/json; NULL: FAKE_IMAGE; "": there is none */
     const char *create_warning; /* in the answer to the create of a container */
-    const char *foreign_volume; /* volumes whose name ends so belong to somebody else */
+    const char *foreign_volume; /* volumes whose name ends so are said to be somebody else's */
     enum fake_answer volume_create, container_create, container_start;
     int linger_ms; /* how long what was removed (and answered with 204) is still there */
     enum fake_guest_habit guest;
