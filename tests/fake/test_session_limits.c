@@ -153,6 +153,48 @@ static void a_preview_over_the_capture_is_refused(void **state)
     assert_non_null(strstr(err.message, "limits.audit_log_bytes"));
 }
 
+static void sizes_of_requests_are_refused_by_name(void **state)
+{
+    static const char *const paths[] = { "text.txt" };
+    struct fake_place *here = *state;
+    reposbx_session *session = fake_place_session(here, NULL);
+    reposbx_artifact_options options = REPOSBX_ARTIFACT_OPTIONS_INIT;
+    reposbx_artifact_bundle bundle = { .path = NULL };
+    reposbx_exec_request request = plain_request();
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    char *bytes = calloc(1048577, 1), *read = NULL;
+    char output[128];
+    size_t length = 0;
+
+    assert_non_null(bytes);
+    (void)snprintf(output, sizeof output, "%s/no.zip", here->place.root);
+    options.output = output;
+    assert_true(reposbx_session_artifacts(&bundle, session, &options, &err) < 0);
+    assert_non_null(strstr(err.message, "paths"));
+    options.paths = paths;
+    options.path_count = 1;
+    options.max_bytes = 67108865; /* the policy has 64 MiB */
+    assert_int_equal(reposbx_session_artifacts(&bundle, session, &options, &err),
+                     REPOSBX_EPOLICY);
+    assert_non_null(strstr(err.message, "max_bytes"));
+    assert_int_equal(reposbx_session_read(&read, &length, session, "text.txt", 0, &err),
+                     REPOSBX_EPOLICY);
+    assert_non_null(strstr(err.message, "max_bytes"));
+    assert_int_equal(reposbx_session_write(session, "x", bytes, 1048577, 0, &err),
+                     REPOSBX_EPOLICY);
+    assert_non_null(strstr(err.hint, "stdin_bytes"));
+    request.stdin_bytes = bytes;
+    request.stdin_length = 1048577;
+    is_refused(session, &request, "stdin");
+    free(bytes);
+    assert_int_equal(fake_docker_asked(here->fake, RSBX_OP_EXEC), 0);
+    assert_int_equal(fake_docker_asked(here->fake, RSBX_OP_READ), 0);
+    assert_int_equal(fake_docker_asked(here->fake, RSBX_OP_WRITE), 0);
+    assert_int_equal(fake_docker_asked(here->fake, RSBX_OP_COLLECT), 0);
+    assert_int_equal(reposbx_session_close(session, REPOSBX_KEEP_AUDIT, NULL), 0);
+    reposbx_session_free(session);
+}
+
 /* ---- budgets ---- */
 
 static void after_the_lease_only_the_end_is_left(void **state)
@@ -297,6 +339,7 @@ int main(void)
         CASE(lowered_limits_reach_the_guest),
         CASE(limits_of_a_policy_are_refused_by_name),
         CASE(a_preview_over_the_capture_is_refused),
+        CASE(sizes_of_requests_are_refused_by_name),
         CASE(after_the_lease_only_the_end_is_left),
         CASE(commands_are_counted),
         CASE(a_full_audit_lets_nothing_run),

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -117,11 +118,43 @@ static void test_audit_bytes(void **state)
     assert_int_equal(report.streams_checked, 4);
 }
 
+static void test_members(void **state)
+{
+    static const char *const paths[] = { "many" };
+    reposbx_session *session = place_session(&place, NULL, NULL);
+    reposbx_artifact_options options = REPOSBX_ARTIFACT_OPTIONS_INIT;
+    reposbx_artifact_bundle bundle;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    char output[128];
+    int rc;
+
+    (void)state;
+    (void)memset(&bundle, 0, sizeof bundle);
+    (void)snprintf(output, sizeof output, "%s/many.zip", place.root);
+    options.paths = paths;
+    options.path_count = 1;
+    options.output = output;
+    free(place_text(session, "mkdir many; i=0; while [ $i -lt 1001 ]; do : > many/$i; i=$((i+1)); "
+                             "done"));
+    rc = reposbx_session_artifacts(&bundle, session, &options, &err);
+    if (rc != REPOSBX_ELIMIT)
+        fail_msg("%s: %s", reposbx_code_word(rc), err.message);
+    assert_int_equal(access(output, F_OK), -1);
+    free(place_text(session, "rm many/0"));
+    rc = reposbx_session_artifacts(&bundle, session, &options, &err);
+    if (rc != 0)
+        fail_msg("%s: %s", reposbx_code_word(rc), err.message);
+    assert_int_equal(bundle.member_count, 1000);
+    reposbx_artifact_bundle_dispose(&bundle);
+    place_close(session, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lease),
         cmocka_unit_test(test_audit_bytes),
+        cmocka_unit_test(test_members),
     };
     int gate = place_gate();
 
