@@ -99,6 +99,8 @@ extern const struct rsbx_cli_command rsbx_cli_session_close;
 extern const struct rsbx_cli_command rsbx_cli_reap;
 extern const struct rsbx_cli_command rsbx_cli_audit_verify;
 extern const struct rsbx_cli_command rsbx_cli_artifact_verify;
+extern const struct rsbx_cli_command rsbx_cli_receipt;
+extern const struct rsbx_cli_command rsbx_cli_receipt_verify;
 extern const struct rsbx_cli_command rsbx_cli_policy_check;
 extern const struct rsbx_cli_command rsbx_cli_policy_show;
 extern const struct rsbx_cli_command rsbx_cli_version;

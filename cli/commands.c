@@ -18,6 +18,8 @@ const struct rsbx_cli_command *const rsbx_cli_commands[] = {
     &rsbx_cli_reap,
     &rsbx_cli_audit_verify,
     &rsbx_cli_artifact_verify,
+    &rsbx_cli_receipt,
+    &rsbx_cli_receipt_verify,
     &rsbx_cli_policy_check,
     &rsbx_cli_policy_show,
     &rsbx_cli_version,
@@ -74,6 +76,7 @@ const char *rsbx_cli_group_summary(const char *group)
         { "session", "a repository at an exact revision, and commands that run on it" },
         { "audit", "check the log of a session" },
         { "artifact", "check a bundle of files" },
+        { "receipt", "bind what a session did in one document, and check it" },
         { "policy", "check and show policy documents" },
     };
 

@@ -10,6 +10,22 @@ static void option_words(FILE *stream, const struct rsbx_cli_option *option)
         (void)fprintf(stream, " --%s", option->name);
 }
 
+/* A group that is a command as well: its verbs are completed with the command's options. */
+static int is_command_too(const char *group)
+{
+    return group != NULL && rsbx_cli_find(NULL, group) != NULL;
+}
+
+static void verb_words(FILE *stream, const char *group)
+{
+    for (size_t i = 0; rsbx_cli_commands[i] != NULL; i++) {
+        const struct rsbx_cli_command *command = rsbx_cli_commands[i];
+
+        if (command->group != NULL && strcmp(command->group, group) == 0)
+            (void)fprintf(stream, " %s", command->name);
+    }
+}
+
 /* Groups and commands without one, each once: commands of a group stand together in the table. */
 static void first_words(FILE *stream)
 {
@@ -18,7 +34,8 @@ static void first_words(FILE *stream)
     for (size_t i = 0; rsbx_cli_commands[i] != NULL; i++) {
         const struct rsbx_cli_command *command = rsbx_cli_commands[i];
 
-        if (command->group != NULL && strcmp(command->group, last) == 0)
+        if (command->group != NULL &&
+            (strcmp(command->group, last) == 0 || is_command_too(command->group)))
             continue;
         (void)fprintf(stream, "%s%s", i == 0 ? "" : " ",
                       command->group == NULL ? command->name : command->group);
@@ -37,16 +54,15 @@ static void bash_cases(FILE *stream)
                       command->group == NULL ? "" : command->group,
                       command->group == NULL ? "" : " ", command->name);
         option_words(stream, command->options);
+        if (command->group == NULL)
+            verb_words(stream, command->name);
         (void)fputs("' ;;\n", stream);
-        if (command->group == NULL || strcmp(command->group, last) == 0)
+        if (command->group == NULL || strcmp(command->group, last) == 0 ||
+            is_command_too(command->group))
             continue;
         last = command->group;
         (void)fprintf(stream, "    '%s')\n        words='", last);
-        for (size_t j = i; rsbx_cli_commands[j] != NULL; j++) {
-            if (rsbx_cli_commands[j]->group != NULL &&
-                strcmp(rsbx_cli_commands[j]->group, last) == 0)
-                (void)fprintf(stream, " %s", rsbx_cli_commands[j]->name);
-        }
+        verb_words(stream, last);
         (void)fputs("' ;;\n", stream);
     }
 }
@@ -73,6 +89,7 @@ static void bash(FILE *stream)
         "            elif ((count == 1)); then\n"
         "                case $command in\n"
         "                session | audit | artifact | policy) command+=\" $word\" ;;\n"
+        "                receipt) [[ $word == verify ]] && command+=\" $word\" ;;\n"
         "                esac\n"
         "                count=2\n"
         "            fi ;;\n"
@@ -132,6 +149,18 @@ static void zsh_options(FILE *stream, const struct rsbx_cli_option *option)
     }
 }
 
+static void zsh_case(FILE *stream, const struct rsbx_cli_command *command)
+{
+    if (command->group == NULL)
+        (void)fprintf(stream, "    %s*)\n", command->name);
+    else
+        (void)fprintf(stream, "    '%s %s')\n", command->group, command->name);
+    (void)fputs("        _arguments -S", stream);
+    zsh_options(stream, command->options);
+    zsh_options(stream, rsbx_cli_globals);
+    (void)fputs(" \\\n            '*:operand:_files' ;;\n", stream);
+}
+
 static void zsh(FILE *stream)
 {
     (void)fputs("#compdef reposbx\n"
@@ -145,17 +174,12 @@ static void zsh(FILE *stream)
                 "    done\n"
                 "    case \"${path[1,2]}\" in\n",
                 stream);
-    for (size_t i = 0; rsbx_cli_commands[i] != NULL; i++) {
-        const struct rsbx_cli_command *command = rsbx_cli_commands[i];
-
-        if (command->group == NULL)
-            (void)fprintf(stream, "    %s*)\n", command->name);
-        else
-            (void)fprintf(stream, "    '%s %s')\n", command->group, command->name);
-        (void)fputs("        _arguments -S", stream);
-        zsh_options(stream, command->options);
-        zsh_options(stream, rsbx_cli_globals);
-        (void)fputs(" \\\n            '*:operand:_files' ;;\n", stream);
+    /* Verbs first: the pattern of a command without a group fits everything behind its name. */
+    for (int grouped = 1; grouped >= 0; grouped--) {
+        for (size_t i = 0; rsbx_cli_commands[i] != NULL; i++) {
+            if ((rsbx_cli_commands[i]->group != NULL) == grouped)
+                zsh_case(stream, rsbx_cli_commands[i]);
+        }
     }
     (void)fputs("    *)\n        case \"${path[1]}\" in\n", stream);
     for (size_t i = 0; rsbx_cli_commands[i] != NULL; i++) {
@@ -165,11 +189,7 @@ static void zsh(FILE *stream)
                               strcmp(rsbx_cli_commands[i - 1]->group, group) == 0))
             continue;
         (void)fprintf(stream, "        %s) compadd --", group);
-        for (size_t j = i; rsbx_cli_commands[j] != NULL; j++) {
-            if (rsbx_cli_commands[j]->group != NULL &&
-                strcmp(rsbx_cli_commands[j]->group, group) == 0)
-                (void)fprintf(stream, " %s", rsbx_cli_commands[j]->name);
-        }
+        verb_words(stream, group);
         (void)fputs(" ;;\n", stream);
     }
     (void)fputs("        *) compadd -- ", stream);

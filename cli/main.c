@@ -158,6 +158,17 @@ static int no_command(const struct rsbx_cli *cli, const char *group)
     return usage_error(cli, NULL, &err);
 }
 
+/* Whether the words at index are a group and one of its verbs: "receipt" is a command as well. */
+static int names_verb(const struct rsbx_cli *cli, int index, int argc, char **argv)
+{
+    struct rsbx_cli unused = *cli;
+    reposbx_error ignored = REPOSBX_ERROR_INIT;
+    int next = index + 1;
+
+    return rsbx_cli_parse_globals(&unused, &next, argc, argv, &ignored) == 0 && next < argc &&
+           rsbx_cli_find(argv[index], argv[next]) != NULL;
+}
+
 static int dispatch(struct rsbx_cli *cli, int argc, char **argv)
 {
     const struct rsbx_cli_command *command;
@@ -175,7 +186,7 @@ static int dispatch(struct rsbx_cli *cli, int argc, char **argv)
         if (index >= argc || strcmp(argv[index], "--") == 0)
             return no_command(cli, group);
         command = rsbx_cli_find(group, argv[index]);
-        if (command != NULL)
+        if (command != NULL && (group != NULL || !names_verb(cli, index, argc, argv)))
             return run_command(cli, command, argc - index - 1, argv + index + 1, json_wanted);
         if (group != NULL || !rsbx_cli_is_group(argv[index])) {
             cli->json |= json_wanted;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cleanup.h"
@@ -10,9 +11,9 @@
 #define GRAPH_CELLS 40U
 
 struct options {
-    const char *output;
+    const char *output, *untracked, *repo;
     uint64_t max_bytes;
-    int stat, name_only, exit_code;
+    int stat, name_only, exit_code, check;
 };
 
 /* The share of the graph that `count` of `largest` lines gets; a change shows at least one cell. */
@@ -113,10 +114,65 @@ static int print(const struct rsbx_cli_call *call, const reposbx_diff_result *re
     return 0;
 }
 
+/* The tree of the given checkout at the session's revision, under the session's own rules. */
+static int checkout_tree(char tree[41], const struct rsbx_cli_call *call,
+                         reposbx_provider *provider, reposbx_error *err)
+{
+    const struct options *options = call->options;
+    RSBX_CLI_AUTO(text) char *metadata = NULL;
+    RSBX_CLI_AUTO(text) char *rules = NULL;
+    RSBX_CLI_AUTO(json) json_t *document = NULL;
+    RSBX_CLI_AUTO(policy) reposbx_policy *policy = NULL;
+    const char *revision;
+    int rc = reposbx_session_metadata_json(&metadata, provider, call->operands[0], err);
+
+    if (rc < 0)
+        return rc;
+    document = rsbx_cli_need(json_loads(metadata, 0, NULL));
+    revision = json_string_value(json_object_get(document, "source_revision"));
+    if (revision == NULL)
+        return rsbx_cli_set(err, REPOSBX_EINVALID, "--check: the session has no revision");
+    rules = rsbx_cli_need(json_dumps(json_object_get(document, "policy"), JSON_COMPACT));
+    rc = reposbx_policy_parse(&policy, rules, strlen(rules), err);
+    return rc < 0 ? rc : reposbx_repository_tree(tree, options->repo, revision, policy, err);
+}
+
+/* The patch was applied to the base tree and gave the result tree: so it does on every checkout
+ * that has the base tree. */
+static int check_checkout(const struct rsbx_cli_call *call, const char *tree,
+                          const reposbx_diff_result *result)
+{
+    const struct options *options = call->options;
+    int same = strcmp(tree, result->base_tree) == 0;
+    RSBX_CLI_AUTO(json) json_t *document = NULL;
+
+    if (!call->cli->json) {
+        if (same)
+            (void)printf("ok: applied to tree %s it gives %s\n", tree, result->result_tree);
+        else
+            (void)printf("no: the checkout has tree %s, the patch is for %s\n", tree,
+                         result->base_tree);
+        return same ? RSBX_CLI_OK : RSBX_CLI_NO;
+    }
+    document = rsbx_cli_need(json_pack(
+        "{s:b, s:o, s:s, s:s, s:s, s:s}", "ok", same, "repo",
+        rsbx_cli_json_bytes(options->repo, strlen(options->repo)), "tree", tree, "base_tree",
+        result->base_tree, "result_tree", result->result_tree, "sha256", result->sha256));
+    (void)rsbx_cli_print_json(call->cli, document);
+    return same ? RSBX_CLI_OK : RSBX_CLI_NO;
+}
+
 static int check(const struct options *options, reposbx_error *err)
 {
-    if (options->stat && options->name_only)
-        return rsbx_cli_set(err, REPOSBX_EINVALID, "--stat and --name-only exclude each other");
+    if (options->stat + options->name_only + options->check > 1)
+        return rsbx_cli_set(err, REPOSBX_EINVALID,
+                            "--stat, --name-only and --check exclude each other");
+    if (options->check != (options->repo != NULL))
+        return rsbx_cli_set(err, REPOSBX_EINVALID, "--check and --repo go together");
+    if (options->untracked != NULL && strcmp(options->untracked, "all") != 0 &&
+        strcmp(options->untracked, "unignored") != 0)
+        return rsbx_cli_set(err, REPOSBX_EINVALID, "--untracked: all or unignored, not %.100s",
+                            options->untracked);
     return options->output == NULL ? 0 : rsbx_cli_must_be_new(options->output, err);
 }
 
@@ -128,14 +184,22 @@ static int run(const struct rsbx_cli_call *call)
     RSBX_CLI_AUTO(diff_result) reposbx_diff_result result = { 0 };
     reposbx_diff_options diff_options = REPOSBX_DIFF_OPTIONS_INIT;
     reposbx_error err = REPOSBX_ERROR_INIT;
+    char tree[41] = "";
 
     diff_options.max_bytes = options->max_bytes;
+    if (options->untracked != NULL && strcmp(options->untracked, "unignored") == 0)
+        diff_options.untracked = REPOSBX_UNTRACKED_UNIGNORED;
     if (check(options, &err) < 0 || rsbx_cli_open_session(&session, &provider, call, &err) < 0 ||
         reposbx_session_diff(&result, session, &diff_options, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
     if (options->output != NULL &&
         rsbx_cli_write_new(options->output, result.patch, result.patch_length, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
+    if (options->check) {
+        if (checkout_tree(tree, call, provider, &err) < 0)
+            return rsbx_cli_fail(call->cli, &err);
+        return check_checkout(call, tree, &result);
+    }
     if (print(call, &result, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
     return options->exit_code && result.file_count > 0 ? RSBX_CLI_NO : RSBX_CLI_OK;
@@ -148,6 +212,14 @@ static const struct rsbx_cli_option table[] = {
       "Print changed lines by file instead of the patch." },
     { "name-only", 0, RSBX_CLI_FLAG, offsetof(struct options, name_only), NULL,
       "Print the changed paths instead of the patch, quoted as Git does." },
+    { "check", 0, RSBX_CLI_FLAG, offsetof(struct options, check), NULL,
+      "Say whether the patch, applied to the checkout of --repo, gives the result tree." },
+    { "repo", 0, RSBX_CLI_TEXT, offsetof(struct options, repo), "DIR",
+      "The checkout for --check: its HEAD must be at the session's revision. Read by a confined "
+      "process under the session's policy." },
+    { "untracked", 0, RSBX_CLI_TEXT, offsetof(struct options, untracked), "all|unignored",
+      "Which new files count: all of them (default), or those that the .gitignore files of the "
+      "base tree do not name. What is left out is told." },
     { "max-bytes", 0, RSBX_CLI_COUNT, offsetof(struct options, max_bytes), "N",
       "Refuse a larger patch; it is never cut. Default: 16777216 (16 MiB)." },
     { "exit-code", 0, RSBX_CLI_FLAG, offsetof(struct options, exit_code), NULL,
@@ -165,7 +237,8 @@ const struct rsbx_cli_command rsbx_cli_session_diff = {
     .text = "Prints a patch that was applied to the base tree once more and gave exactly the "
             "result tree. Entries that a patch cannot carry are left out and named on stderr with the "
             "reason.",
-    .exits = "With --exit-code: 1 when there are changes, 0 when there are none.",
+    .exits = "With --exit-code: 1 when there are changes, 0 when there are none. With --check: 1 "
+             "when the checkout has another tree.",
     .example = "reposbx session diff ID -o fix.patch",
     .options = table,
     .options_size = sizeof(struct options),

@@ -7,6 +7,7 @@
 #include <reposbx/audit.h>
 #include <reposbx/error.h>
 #include <reposbx/policy.h>
+#include <reposbx/receipt.h>
 #include <reposbx/session.h>
 #include <reposbx/version.h>
 

@@ -279,8 +279,15 @@ int reposbx_session_list_files(reposbx_file_list *out, reposbx_session *session,
 typedef struct reposbx_diff_options {
     unsigned int version;    /* 1 */
     uint64_t max_bytes;      /* of the patch; 0: 16 MiB; over it: REPOSBX_ELIMIT */
+    int untracked;           /* enum reposbx_untracked: what becomes of new files */
 } reposbx_diff_options;
-#define REPOSBX_DIFF_OPTIONS_INIT { 1, 0 }
+#define REPOSBX_DIFF_OPTIONS_INIT { 1, 0, 0 }
+
+enum reposbx_untracked {
+    REPOSBX_UNTRACKED_ALL = 0,       /* every new file is in the patch */
+    REPOSBX_UNTRACKED_UNIGNORED = 1  /* not those that the .gitignore files of the base tree name: they
+                                        end in `omitted`, a folder that is ignored as a whole once */
+};
 
 typedef struct reposbx_diff_file {
     char *path;
@@ -294,7 +301,7 @@ typedef struct reposbx_diff_file {
 typedef struct reposbx_diff_omitted {
     char *path;
     const char *reason;      /* "fifo", "socket", "device", "empty_folder", "dotgit", "name",
-                                "unreadable", "too_deep" */
+                                "unreadable", "too_deep", "ignored" */
 } reposbx_diff_omitted;
 
 /* DiffResult. The patch proved itself: applied to base_tree it gives result_tree. */
@@ -313,6 +320,12 @@ void reposbx_diff_result_dispose(reposbx_diff_result *result);
  * in it where the patch is UTF-8. */
 int reposbx_diff_result_json(char **out, const reposbx_diff_result *result, const char *patch_file,
                              reposbx_error *err);
+
+/* The tree that a repository has at a revision (40 lower-case hex), which must be its HEAD: read as
+ * for a session, by a confined process under the policy's rules for sources (NULL: the default
+ * policy), with every file's content checked. Refusals as in reposbx_session_create. */
+int reposbx_repository_tree(char tree[41], const char *repo, const char *revision,
+                            const reposbx_policy *policy, reposbx_error *err);
 
 int reposbx_session_diff(reposbx_diff_result *out, reposbx_session *session,
                          const reposbx_diff_options *options, reposbx_error *err);

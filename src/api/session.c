@@ -229,7 +229,18 @@ int reposbx_session_diff(reposbx_diff_result *out, reposbx_session *session,
         options = &defaults;
     if (options->version != STRUCT_VERSION)
         return wrong_version("diff options", options->version, err);
+    if (options->untracked != REPOSBX_UNTRACKED_ALL &&
+        options->untracked != REPOSBX_UNTRACKED_UNIGNORED)
+        return rsbx_fail(err, REPOSBX_EINVALID, "untracked: %d is no choice", options->untracked);
     SERVE(session, rsbx_session_diff(out, session->own, options, err));
+}
+
+int reposbx_repository_tree(char tree[41], const char *repo, const char *revision,
+                            const reposbx_policy *policy, reposbx_error *err)
+{
+    if (tree == NULL || repo == NULL || revision == NULL)
+        return missing(tree == NULL ? "tree" : repo == NULL ? "repo" : "revision", err);
+    return rsbx_repository_tree(tree, repo, revision, policy, err);
 }
 
 int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *session,

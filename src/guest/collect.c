@@ -152,11 +152,13 @@ static void collect_path(struct rsbx_guest *guest, uint64_t *total, int root_fd,
 void rsbx_guest_collect(struct rsbx_guest *guest)
 {
     struct rsbx_guest_request *request = &guest->request;
-    int root_fd = rsbx_open_root(RSBX_WORKSPACE_FOLDER);
+    bool baseline = (request->head.flags & RSBX_REQUEST_BASELINE) != 0;
+    const char *root = baseline ? RSBX_BASELINE_FOLDER : RSBX_WORKSPACE_FOLDER;
+    int root_fd = rsbx_open_root(root);
     uint64_t total = 0;
 
     if (root_fd < 0) {
-        rsbx_guest_fail(guest, -root_fd, "cannot open the workspace", NULL, 0);
+        rsbx_guest_fail(guest, -root_fd, "cannot open", root, strlen(root));
     }
     for (size_t i = 0; i < request->path_count; i++) {
         const char *path = request->paths[i];

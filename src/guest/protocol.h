@@ -136,6 +136,7 @@ struct rsbx_hello {
 #define RSBX_REQUEST_EXECUTABLE 4U  /* WRITE: mode 755 instead of 644 */
 #define RSBX_REQUEST_UPPER 32U      /* SCAN: what RSBX_UPPER_FOLDER/upper lacks is unchanged */
 #define RSBX_REQUEST_STDIN 8U       /* EXEC: DATA… END follow; without it stdin is /dev/null */
+#define RSBX_REQUEST_BASELINE 16U   /* COLLECT: the paths are those of the baseline */
 
 struct rsbx_request {
     uint32_t op;

@@ -71,6 +71,8 @@ static uint32_t flags_of(uint32_t op)
         return RSBX_REQUEST_UPPER;
     case RSBX_OP_WRITE:
         return RSBX_REQUEST_PARENTS | RSBX_REQUEST_EXECUTABLE;
+    case RSBX_OP_COLLECT:
+        return RSBX_REQUEST_BASELINE;
     default:
         return 0;
     }

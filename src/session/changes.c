@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "codec/sha256.h"
 #include "diff/diff.h"
+#include "diff/ignore.h"
 #include "session/internal.h"
 
 #include "base/banned.h"
@@ -31,6 +32,8 @@ enum awaiting { AWAIT_ENTRY, AWAIT_OLD, AWAIT_NEW };
 
 struct scan {
     struct rsbx_diff *diff;
+    struct rsbx_ignore *ignore; /* NULL: every new file counts */
+    size_t last_ignored;        /* its place in the result's omitted, from 1 */
     reposbx_diff_result *result;
     enum awaiting awaiting;
     char path[RSBX_MAX_PATH_BYTES + 1];
@@ -110,6 +113,30 @@ static bool has_content(uint32_t mode)
     return mode == 0100644 || mode == 0100755 || mode == 0120000;
 }
 
+/* Left out: `length` bytes of the path say what it was. */
+static int omit(struct scan *scan, size_t length, const char *reason, reposbx_error *err)
+{
+    rsbx_buf_clear(&scan->old_content);
+    rsbx_buf_clear(&scan->new_content);
+    return add_omitted(scan->result, scan->path, length, reason, err);
+}
+
+/* A folder that is ignored as a whole is named once, whatever else was left out between its files. */
+static int omit_ignored(struct scan *scan, size_t length, reposbx_error *err)
+{
+    const char *last =
+        scan->last_ignored > 0 ? scan->result->omitted[scan->last_ignored - 1].path : "";
+    int rc;
+
+    if (strlen(last) == length && memcmp(last, scan->path, length) == 0) {
+        rsbx_buf_clear(&scan->new_content);
+        return REPOSBX_OK;
+    }
+    rc = omit(scan, length, "ignored", err);
+    scan->last_ignored = scan->result->omitted_count;
+    return rc;
+}
+
 static int commit_change(struct scan *scan, reposbx_error *err)
 {
     struct rsbx_diff_change change = { .path = scan->path,
@@ -118,14 +145,18 @@ static int commit_change(struct scan *scan, reposbx_error *err)
                                        .new_mode = scan->new_mode };
     bool dotgit = false;
     size_t forbidden = forbidden_prefix(scan->path, scan->path_length, &dotgit);
-    int rc;
+    size_t ignored = 0;
+    int rc = REPOSBX_OK;
 
     scan->awaiting = AWAIT_ENTRY;
-    if (forbidden > 0) {
-        rsbx_buf_clear(&scan->old_content);
-        rsbx_buf_clear(&scan->new_content);
-        return add_omitted(scan->result, scan->path, forbidden, dotgit ? "dotgit" : "name", err);
-    }
+    if (forbidden > 0)
+        return omit(scan, forbidden, dotgit ? "dotgit" : "name", err);
+    if (scan->ignore != NULL && scan->old_mode == 0)
+        rc = rsbx_ignore_find(&ignored, scan->ignore, scan->path, scan->path_length, err);
+    if (rc != 0)
+        return rc;
+    if (ignored > 0)
+        return omit_ignored(scan, ignored, err);
     change.old_content.length = scan->old_content.length;
     change.new_content.length = scan->new_content.length;
     change.old_content.bytes =
@@ -278,14 +309,15 @@ static int make_patch(reposbx_diff_result *result, struct rsbx_diff *diff,
 }
 
 static int record_diff(struct rsbx_session *session, const reposbx_diff_result *result,
-                       reposbx_error *err)
+                       bool unignored, reposbx_error *err)
 {
     return rsbx_session_record(
         session, "diff_created",
-        json_pack("{s:s, s:I, s:s, s:s, s:I, s:I}", "sha256", result->sha256, "bytes",
+        json_pack("{s:s, s:I, s:s, s:s, s:I, s:I, s:s}", "sha256", result->sha256, "bytes",
                   (json_int_t)result->patch_length, "base_tree", result->base_tree, "result_tree",
                   result->result_tree, "files", (json_int_t)result->file_count, "omitted",
-                  (json_int_t)result->omitted_count),
+                  (json_int_t)result->omitted_count, "untracked",
+                  unignored ? "unignored" : "all"),
         RSBX_AUDIT_ORDINARY, err);
 }
 
@@ -293,7 +325,9 @@ int rsbx_session_diff(reposbx_diff_result *out, struct rsbx_session *session,
                       const reposbx_diff_options *options, reposbx_error *err)
 {
     uint64_t max_bytes = options->max_bytes != 0 ? options->max_bytes : RSBX_DEFAULT_DIFF_BYTES;
+    bool unignored = options->untracked == REPOSBX_UNTRACKED_UNIGNORED;
     RSBX_AUTO(rsbx_diff) rsbx_diff_ptr diff = NULL;
+    RSBX_AUTO(rsbx_ignore) rsbx_ignore_ptr ignore = NULL;
     reposbx_diff_result result = { .patch = NULL };
     reposbx_error own = REPOSBX_ERROR_INIT;
     RSBX_AUTO(rsbx_memory) void *memory = NULL;
@@ -304,8 +338,11 @@ int rsbx_session_diff(reposbx_diff_result *out, struct rsbx_session *session,
         return rc;
     memory = scan = calloc(1, sizeof *scan);
     rc = scan != NULL ? rsbx_diff_new(&diff, err) : rsbx_fail_memory(err);
+    if (rc == 0 && unignored)
+        rc = rsbx_session_ignore(&ignore, session, err);
     if (rc == 0) {
         scan->diff = diff;
+        scan->ignore = ignore;
         scan->result = &result;
         rc = run_scan(scan, session, err);
     }
@@ -317,7 +354,7 @@ int rsbx_session_diff(reposbx_diff_result *out, struct rsbx_session *session,
     if (rc != 0)
         (void)rsbx_session_refused(session, "diff", rc, err);
     if (rc == 0)
-        rc = record_diff(session, &result, err);
+        rc = record_diff(session, &result, unignored, err);
     if (rc != 0) {
         rsbx_diff_outcome_dispose(&result);
         return rc;

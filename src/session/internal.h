@@ -246,6 +246,12 @@ typedef int (*rsbx_manifest_entry)(void *payload, const char *path, size_t lengt
 int rsbx_manifest_read(struct rsbx_session *session, rsbx_manifest_entry entry, void *payload,
                        reposbx_error *err);
 
+/* -- ignored.c -- */
+/* The .gitignore files of the baseline, ready to be asked. */
+struct rsbx_ignore;
+int rsbx_session_ignore(struct rsbx_ignore **out, struct rsbx_session *session,
+                        reposbx_error *err);
+
 /* -- close.c: shared by close, reap and a failed create -- */
 /* Removes every object that the journal knows of; counts what is left. The first failure is in
  * err. */

@@ -49,6 +49,9 @@ int rsbx_session_artifacts(reposbx_artifact_bundle *out, struct rsbx_session *se
 void rsbx_artifact_bundle_dispose(reposbx_artifact_bundle *bundle);
 /* Any ZIP, without a session. */
 int rsbx_artifact_verify(reposbx_artifact_bundle *out, const char *path, reposbx_error *err);
+/* The tree of a repository at its HEAD, every blob read and checked. */
+int rsbx_repository_tree(char tree[41], const char *repo, const char *revision,
+                         const reposbx_policy *policy, reposbx_error *err);
 int rsbx_session_close(struct rsbx_session *session, int drop_audit, reposbx_error *err);
 
 int rsbx_reap(reposbx_reap_report *out, struct rsbx_state *state, int dry_run, reposbx_error *err);

@@ -9,7 +9,7 @@ sources=$3
 expect 0 --help
 mapfile -t commands < <(sed -n '/^Commands:/,/^$/s/^  \([a-z-]* \?[a-z-]*\)  .*/\1/p' \
     "$scratch/out" | sed 's/ *$//')
-is 'commands in the help' "${#commands[@]}" 17
+is 'commands in the help' "${#commands[@]}" 19
 
 for words in '' "${commands[@]}"; do
     page=reposbx${words:+-${words// /-}}
@@ -46,12 +46,15 @@ complete_words() {
     bash -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _reposbx
         printf "%s " "${COMPREPLY[@]}"' bash "$built/completions/reposbx.bash" "$@"
 }
-is 'first words' "$(complete_words reposbx '' | xargs)" 'session reap audit artifact policy version'
+is 'first words' "$(complete_words reposbx '' | xargs)" 'session reap audit artifact receipt policy version'
 is 'a group' "$(complete_words reposbx se | xargs)" session
 is 'verbs' "$(complete_words reposbx session c | xargs)" 'create close'
 is 'verbs behind an option' "$(complete_words reposbx --state-dir x session ex | xargs)" exec
 is 'an option' "$(complete_words reposbx session create --rep | xargs)" --repo
 is 'a global option' "$(complete_words reposbx session list --jso | xargs)" --json
+is 'a command that is a group as well' "$(complete_words reposbx receipt v | xargs)" verify
+is 'its verb' "$(complete_words reposbx receipt verify --publ | xargs)" --public-key
+is 'its own options' "$(complete_words reposbx receipt sbx-x --k | xargs)" --key
 is 'behind --' "$(complete_words reposbx session exec x -- --tim | xargs)" ''
 if command -v zsh >/dev/null; then
     zsh -n "$built/completions/reposbx.zsh" && pass || fail "the zsh completion does not parse"

@@ -34,7 +34,7 @@ expect 64
 err_has '^reposbx: '
 err_has '^hint: '
 out_empty
-for word in nonsense sesion fork doctor run pool receipt validate Session; do
+for word in nonsense sesion fork doctor run pool validate Session; do
     expect 64 $word
     err_has "unknown command '$word'"
 done

@@ -20,9 +20,10 @@
 #include "base/banned.h"
 
 /*
- * Hundreds of pairs of trees, made from seeds. For each: the trees' ids are git's; git applies our
- * patch to the base, in an index alone and in a checkout, and gets the result tree; and the patch is
- * byte for byte what `git diff` prints, but for the kinds in the table below.
+ * Hundreds of pairs of trees, or as many as REPOSBX_CORPUS_CASES says, made from seeds. For each: the
+ * trees' ids are git's; git applies our patch to the base, in an index alone and in a checkout, and
+ * gets the result tree; and the patch is byte for byte what `git diff` prints, but for the kinds in
+ * the table below.
  */
 
 /* Kinds of which some patches may differ from git's bytes. In every one the difference must lie in
@@ -30,6 +31,35 @@
  * the content at zlib's level 6; git compares at level 1 and so prints a delta more often where the
  * content itself packs well. Both forms carry the same bytes. */
 static const char *const binary_kinds[] = { "encodings" };
+
+/* How many cases are wanted at least, over all kinds: REPOSBX_CORPUS_CASES in the environment. */
+#define DEFAULT_CASES 300U
+#define MOST_CASES 100000U
+
+static size_t wanted_cases(void)
+{
+    const char *text = getenv("REPOSBX_CORPUS_CASES");
+    unsigned long wanted = text == NULL ? DEFAULT_CASES : strtoul(text, NULL, 10);
+
+    assert_true(wanted >= 1 && wanted <= MOST_CASES);
+    return (size_t)wanted;
+}
+
+/* Kinds grow alike with what is wanted; the one with megabytes of text in each case stays small. */
+#define SLOW_REPEATS 4U
+#define MOST_SLOW 20U
+
+static size_t repeats(size_t kind)
+{
+    size_t wanted = wanted_cases(), all = 0, own = corpus_kind_repeats(kind), scaled;
+
+    for (size_t i = 0; i < corpus_kind_count(); i++)
+        all += corpus_kind_repeats(i) > SLOW_REPEATS ? corpus_kind_repeats(i) : 0;
+    scaled = (own * wanted + all - 1) / all;
+    if (own <= SLOW_REPEATS && scaled > MOST_SLOW)
+        scaled = MOST_SLOW;
+    return scaled > own ? scaled : own;
+}
 
 static char folder[] = "/tmp/rsbx-corpus-XXXXXX";
 static char git_dir[64], index_path[64], patch_path[64], work_tree[64], home[64];
@@ -84,7 +114,7 @@ static int make_repository(void **state)
     if (gitrun(NULL, &(struct gitrun){ .git_dir = git_dir }, false, init) != 0)
         return -1;
     for (size_t kind = 0; kind < corpus_kind_count(); kind++) {
-        for (size_t seed = 0; seed < corpus_kind_repeats(kind); seed++) {
+        for (size_t seed = 0; seed < repeats(kind); seed++) {
             struct corpus_case one;
 
             corpus_make(&one, kind, seed);
@@ -346,7 +376,7 @@ static void check_case(struct tally *tally, size_t kind, size_t seed)
 
 static void report(const char *name, const struct tally *tally)
 {
-    print_message("%-16s %3zu cases, %3zu equal to git diff, %2zu differ in a binary block, "
+    print_message("%-16s %5zu cases, %5zu equal to git diff, %4zu differ in a binary block, "
                   "%zu checkouts that git refuses\n",
                   name, tally->cases, tally->equal, tally->binary, tally->refused);
 }
@@ -359,7 +389,7 @@ static void every_patch_applies_and_is_gits(void **state)
     for (size_t kind = 0; kind < corpus_kind_count(); kind++) {
         struct tally tally = { 0, 0, 0, 0 };
 
-        for (size_t seed = 0; seed < corpus_kind_repeats(kind); seed++)
+        for (size_t seed = 0; seed < repeats(kind); seed++)
             check_case(&tally, kind, seed);
         report(corpus_kind_name(kind), &tally);
         all.cases += tally.cases;
@@ -368,7 +398,7 @@ static void every_patch_applies_and_is_gits(void **state)
         all.refused += tally.refused;
     }
     report("together", &all);
-    assert_true(all.cases >= 300);
+    assert_true(all.cases >= wanted_cases());
 }
 
 /* The environment of the caller has no part in the bytes. */

@@ -217,10 +217,11 @@ static void test_write_leaves_nothing(void **state)
     assert_int_equal(reply.trailer.entries, 2);
 }
 
-static void collect(const char *const *paths, uint64_t max_entries, uint64_t max_bytes)
+static void collect_from(uint32_t flags, const char *const *paths, uint64_t max_entries,
+                         uint64_t max_bytes)
 {
-    struct rsbx_request request = {.op = RSBX_OP_COLLECT, .max_entries = max_entries,
-                                   .max_bytes = max_bytes};
+    struct rsbx_request request = {.op = RSBX_OP_COLLECT, .flags = flags,
+                                   .max_entries = max_entries, .max_bytes = max_bytes};
     struct rsbx_hello hello;
 
     reply_free(&reply);
@@ -232,6 +233,11 @@ static void collect(const char *const *paths, uint64_t max_entries, uint64_t max
     }
     box_go(&box);
     box_reply(&box, &reply);
+}
+
+static void collect(const char *const *paths, uint64_t max_entries, uint64_t max_bytes)
+{
+    collect_from(0, paths, max_entries, max_bytes);
 }
 
 #define PATHS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -265,6 +271,23 @@ static void test_collect(void **state)
     assert_non_null(strstr(reply.fail_text, ": missing"));
     collect(PATHS("../x"), 10, 10);
     assert_int_equal(reply.fail_error, EINVAL);
+}
+
+static void test_collect_baseline(void **state)
+{
+    (void)state;
+    tree_file(box.baseline, "a", "base", 0644);
+    tree_file(box.baseline, "b/only", "1", 0644);
+    tree_file(box.workspace, "a", "work", 0644);
+    tree_file(box.workspace, "new", "n", 0644);
+    collect_from(RSBX_REQUEST_BASELINE, PATHS("b/only", "a"), 10, 10);
+    assert_string_equal(bytes_text(&reply.entries), "0 0 0 100644 0 1 b/only\n"
+                                                    "0 0 0 100644 0 4 a\n");
+    assert_string_equal(bytes_text(&reply.data), "1|base|");
+    collect_from(RSBX_REQUEST_BASELINE, PATHS("new"), 10, 10);
+    assert_int_equal(reply.fail_error, ENOENT);
+    collect(PATHS("a"), 10, 10);
+    assert_string_equal(bytes_text(&reply.data), "work|");
 }
 
 static void test_collect_refusals(void **state)
@@ -305,6 +328,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_write, setup, teardown),
         cmocka_unit_test_setup_teardown(test_write_leaves_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_collect, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_collect_baseline, setup, teardown),
         cmocka_unit_test_setup_teardown(test_collect_refusals, setup, teardown),
     };
     int unavailable = box_unavailable(false);

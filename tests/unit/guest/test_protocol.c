@@ -153,7 +153,7 @@ static void test_request(void **state)
     in.envc = 0;
     rsbx_wire_put_request(bytes, &in);
     assert_true(decodes(request, &out, bytes, RSBX_REQUEST_BYTES));
-    in.flags = 16;
+    in.flags = 64;
     rsbx_wire_put_request(bytes, &in);
     assert_false(decodes(request, &out, bytes, RSBX_REQUEST_BYTES));
     in.flags = 0;
