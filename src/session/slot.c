@@ -327,7 +327,7 @@ int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_slot_want 
     struct rsbx_slot_want want = *mounted;
     struct store_names names;
     struct rsbx_mount mounts[MAX_MOUNTS];
-    char name[RSBX_NAME_BYTES];
+    char name[RSBX_NAME_BYTES] = ""; /* made below; the spec borrows it */
     struct rsbx_slot_spec spec = make_spec(session, &want, name);
     int rc;
 
