@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/sha256.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include "base/text.h"
 
 #include "base/banned.h"
+
+/* Nothing of the host's openssl.cnf, which could load providers of its own; no work at exit. */
+static void start(void)
+{
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
+static pthread_once_t started = PTHREAD_ONCE_INIT;
 
 struct rsbx_sha256 {
     EVP_MD_CTX *context;
@@ -25,6 +35,7 @@ int rsbx_sha256_new(struct rsbx_sha256 **out, reposbx_error *err)
 {
     struct rsbx_sha256 *hash = calloc(1, sizeof *hash);
 
+    (void)pthread_once(&started, start);
     if (hash == NULL)
         return rsbx_fail_memory(err);
     hash->context = EVP_MD_CTX_new();
@@ -61,6 +72,7 @@ void rsbx_sha256_hex(char out[RSBX_SHA256_HEX_BYTES], const void *bytes, size_t 
 {
     uint8_t digest[RSBX_SHA256_BYTES];
 
+    (void)pthread_once(&started, start);
     demand(EVP_Digest(bytes, length, digest, NULL, EVP_sha256(), NULL));
     rsbx_hex(out, digest, sizeof digest);
 }

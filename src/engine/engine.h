@@ -41,6 +41,12 @@ struct rsbx_engine;
  * A Podman compatible socket (a component named "Podman Engine") is refused: REPOSBX_EPOLICY. */
 int rsbx_engine_open(struct rsbx_engine **out, const char *address, struct rsbx_deadline deadline,
                      reposbx_error *err);
+/* The same engine later, with the API version that was settled then: nothing is asked. /version makes
+ * the engine ask its own parts and costs more than any call of a command. An engine that knows the
+ * version no more answers every call with an error. */
+int rsbx_engine_reopen(struct rsbx_engine **out, const char *address, unsigned int api_version,
+                       reposbx_error *err);
+unsigned int rsbx_engine_api_version(const struct rsbx_engine *engine);
 void rsbx_engine_free(struct rsbx_engine *engine);
 
 /* What /version and /info say, exactly as the engine gave it. */

@@ -23,7 +23,7 @@ static CURLcode curl_ready;
 /* All of libcurl, although we need no TLS: the first call in a process decides for everybody. */
 static void start_curl(void)
 {
-    curl_ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+    curl_ready = curl_global_init(CURL_GLOBAL_NOTHING); /* no TLS over a unix socket */
 }
 
 static int check_address(const char **path, const char *address, reposbx_error *err)
@@ -175,11 +175,10 @@ static int settle(unsigned int *out, const json_t *version, reposbx_error *err)
     return REPOSBX_OK;
 }
 
-int rsbx_engine_open(struct rsbx_engine **out, const char *address, struct rsbx_deadline deadline,
-                     reposbx_error *err)
+/* A handle for a socket that passes as one; nothing is asked yet. */
+static int new_engine(struct rsbx_engine **out, const char *address, reposbx_error *err)
 {
     RSBX_AUTO(engine) struct rsbx_engine *engine = NULL;
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr version = NULL;
     const char *path = NULL;
     int rc = check_address(&path, address, err);
 
@@ -195,7 +194,19 @@ int rsbx_engine_open(struct rsbx_engine **out, const char *address, struct rsbx_
     engine->easy = curl_easy_init();
     if (engine->socket_path == NULL || engine->easy == NULL)
         return rsbx_fail_memory(err);
-    rc = ping(engine, deadline, err);
+    *out = engine_steal(&engine);
+    return REPOSBX_OK;
+}
+
+int rsbx_engine_open(struct rsbx_engine **out, const char *address, struct rsbx_deadline deadline,
+                     reposbx_error *err)
+{
+    RSBX_AUTO(engine) struct rsbx_engine *engine = NULL;
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr version = NULL;
+    int rc = new_engine(&engine, address, err);
+
+    if (rc == 0)
+        rc = ping(engine, deadline, err);
     if (rc == 0)
         rc = ask_version(&version, engine, deadline, err);
     if (rc == 0)
@@ -205,6 +216,26 @@ int rsbx_engine_open(struct rsbx_engine **out, const char *address, struct rsbx_
     if (rc == 0)
         *out = engine_steal(&engine);
     return rc;
+}
+
+int rsbx_engine_reopen(struct rsbx_engine **out, const char *address, unsigned int api_version,
+                       reposbx_error *err)
+{
+    RSBX_AUTO(engine) struct rsbx_engine *engine = NULL;
+    int rc = new_engine(&engine, address, err);
+
+    if (rc != 0)
+        return rc;
+    if (api_version < RSBX_ENGINE_API_OLDEST || api_version > RSBX_ENGINE_API_NEWEST)
+        return rsbx_fail(err, REPOSBX_EINVALID, "no API version: %u", api_version);
+    engine->api_version = api_version;
+    *out = engine_steal(&engine);
+    return REPOSBX_OK;
+}
+
+unsigned int rsbx_engine_api_version(const struct rsbx_engine *engine)
+{
+    return engine->api_version;
 }
 
 void rsbx_engine_free(struct rsbx_engine *engine)

@@ -47,7 +47,7 @@ static void docker_free(struct rsbx_provider *provider)
     free(docker);
 }
 
-static int docker_open(struct rsbx_provider **out, const char *address,
+static int docker_open(struct rsbx_provider **out, const char *address, unsigned int known,
                        struct rsbx_deadline deadline, reposbx_error *err)
 {
     struct docker *docker = calloc(1, sizeof *docker);
@@ -56,11 +56,13 @@ static int docker_open(struct rsbx_provider **out, const char *address,
     if (docker == NULL)
         return rsbx_fail_memory(err);
     docker->base.ops = &rsbx_docker_provider;
-    rc = rsbx_engine_open(&docker->engine, address, deadline, err);
+    rc = known != 0 ? rsbx_engine_reopen(&docker->engine, address, known, err)
+                    : rsbx_engine_open(&docker->engine, address, deadline, err);
     if (rc != 0) {
         free(docker);
         return rc;
     }
+    docker->base.known = rsbx_engine_api_version(docker->engine);
     *out = &docker->base;
     return REPOSBX_OK;
 }

@@ -13,12 +13,12 @@ static const struct {
     { "unix:///", &rsbx_docker_provider },
 };
 
-int rsbx_provider_open(struct rsbx_provider **out, const char *address,
+int rsbx_provider_open(struct rsbx_provider **out, const char *address, unsigned int known,
                        struct rsbx_deadline deadline, reposbx_error *err)
 {
     for (size_t i = 0; i < sizeof providers / sizeof providers[0]; i++) {
         if (strncmp(address, providers[i].scheme, strlen(providers[i].scheme)) == 0)
-            return providers[i].ops->open(out, address, deadline, err);
+            return providers[i].ops->open(out, address, known, deadline, err);
     }
     (void)rsbx_fail(err, REPOSBX_EINVALID, "engine address %s is not unix:///absolute/path", address);
     rsbx_hint(err, "give the engine's socket with --engine unix:///run/user/UID/docker.sock");

@@ -99,9 +99,10 @@ typedef struct rsbx_provider *rsbx_provider_ptr;
 
 struct rsbx_provider_ops {
     const char *name;
-    /* `address` says where it is; contacts it. */
-    int (*open)(struct rsbx_provider **out, const char *address, struct rsbx_deadline deadline,
-                reposbx_error *err);
+    /* `address` says where it is. Contacts it, unless `known` (0: nothing) is what it was
+     * found to be before. */
+    int (*open)(struct rsbx_provider **out, const char *address, unsigned int known,
+                struct rsbx_deadline deadline, reposbx_error *err);
     void (*free)(struct rsbx_provider *provider);
 
     int (*host)(struct rsbx_host_facts *out, struct rsbx_provider *provider,
@@ -136,11 +137,12 @@ struct rsbx_provider_ops {
 
 struct rsbx_provider {
     const struct rsbx_provider_ops *ops;
+    unsigned int known; /* for a later open of the same */
 };
 
 /* Opens the provider for an address: unix:///path is Docker's. REPOSBX_EINVALID for anything
  * else. */
-int rsbx_provider_open(struct rsbx_provider **out, const char *address,
+int rsbx_provider_open(struct rsbx_provider **out, const char *address, unsigned int known,
                        struct rsbx_deadline deadline, reposbx_error *err);
 void rsbx_provider_free(struct rsbx_provider *provider);
 RSBX_CLEANUP(rsbx_provider, rsbx_provider_ptr, rsbx_provider_free);

@@ -234,7 +234,7 @@ static int check_engine(struct creation *creation, const struct rsbx_state *stat
                         reposbx_error *err)
 {
     struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
-    int rc = rsbx_provider_open(&creation->provider, state->engine, deadline, err);
+    int rc = rsbx_provider_open(&creation->provider, state->engine, 0, deadline, err);
 
     if (rc == 0)
         rc = creation->provider->ops->host(&creation->host, creation->provider, deadline, err);
@@ -310,8 +310,8 @@ static int make_spec(struct rsbx_session *session, const struct creation *creati
             return rsbx_fail_memory(err);
     }
     session->spec =
-        json_pack("{s:i, s:s, s:s, s:I, s:I, s:O}", "version", 1, "engine", session->engine,
-                  "boot_id", boot, "monotonic_ns", (json_int_t)rsbx_now_ns(), "wall_ns",
+        json_pack("{s:i, s:s, s:i, s:s, s:I, s:I, s:O}", "version", 1, "engine", session->engine,
+                  "engine_known", (int)creation->provider->known, "boot_id", boot, "monotonic_ns", (json_int_t)rsbx_now_ns(), "wall_ns",
                   (json_int_t)rsbx_wall_ns(), "excludes", excludes);
     if (session->spec == NULL)
         return rsbx_fail_memory(err);

@@ -98,6 +98,7 @@ int rsbx_journal_fault(struct rsbx_session *session, const char *text, reposbx_e
  */
 struct rsbx_keeper {
     int done_fd; /* closed when the present request is over; -1: there is no keeper */
+    pid_t fork;  /* ends at once, and is reaped at the end */
 };
 /* Makes each planned slot in the background, and removes `used` (NULL: none) once done_fd is
  * closed. */

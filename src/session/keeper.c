@@ -217,15 +217,17 @@ int rsbx_keeper_start(struct rsbx_keeper *out, struct rsbx_session *session,
     }
     if (child < 0)
         return rsbx_fail_errno(err, REPOSBX_EINTERNAL, "cannot fork");
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        continue;
+    out->fork = child;
     out->done_fd = rsbx_fd_steal(&write_fd);
     return REPOSBX_OK;
 }
 
 void rsbx_keeper_done(struct rsbx_keeper *keeper)
 {
-    if (keeper->done_fd >= 0)
-        (void)close(keeper->done_fd);
+    if (keeper->done_fd < 0)
+        return;
+    (void)close(keeper->done_fd);
     keeper->done_fd = -1;
+    while (waitpid(keeper->fork, NULL, 0) < 0 && errno == EINTR)
+        continue;
 }

@@ -112,9 +112,12 @@ int rsbx_session_usable(struct rsbx_session *session, reposbx_error *err)
 
 int rsbx_session_provider(struct rsbx_session *session, reposbx_error *err)
 {
+    const json_t *known = json_object_get(session->spec, "engine_known");
+
     if (session->provider != NULL)
         return REPOSBX_OK;
     return rsbx_provider_open(&session->provider, session->engine,
+                              json_is_integer(known) ? (unsigned int)json_integer_value(known) : 0,
                               rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
 }
 
