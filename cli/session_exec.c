@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -265,9 +267,36 @@ static void fill(reposbx_exec_request *request, struct stream *stream,
     }
 }
 
+/* Moves the values of --env out of our arguments, which everybody on the host can read, into memory;
+ * *block is the caller's to free. */
+static int hide_values(char **block, const struct options *options, reposbx_error *err)
+{
+    size_t total = 1;
+    char *at;
+
+    for (size_t i = 0; i < options->env.count; i++)
+        total += strlen(options->env.items[i]) + 1;
+    at = *block = malloc(total);
+    if (at == NULL)
+        return rsbx_cli_set(err, REPOSBX_EINTERNAL, "out of memory");
+    for (size_t i = 0; i < options->env.count; i++) {
+        size_t size = strlen(options->env.items[i]) + 1;
+        size_t name = strcspn(options->env.items[i], "=") + 1;
+        /* The items are our own argv, which is ours to write to. */
+        char *argument = (char *)(uintptr_t)options->env.items[i];
+
+        memcpy(at, argument, size);
+        memset(argument + name, 'x', size - 1 - name);
+        options->env.items[i] = at;
+        at += size;
+    }
+    return 0;
+}
+
 static int run(const struct rsbx_cli_call *call)
 {
     const struct options *options = call->options;
+    RSBX_CLI_AUTO(text) char *values = NULL;
     RSBX_CLI_AUTO(provider) reposbx_provider *provider = NULL;
     RSBX_CLI_AUTO(session) reposbx_session *session = NULL;
     RSBX_CLI_AUTO(text) char *input = NULL;
@@ -277,7 +306,7 @@ static int run(const struct rsbx_cli_call *call)
     reposbx_error err = REPOSBX_ERROR_INIT;
     int rc;
 
-    if (check(call, &err) < 0)
+    if (check(call, &err) < 0 || hide_values(&values, options, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
     if (options->stdin_file != NULL &&
         rsbx_cli_read_all(&input, &request.stdin_length, options->stdin_file,
