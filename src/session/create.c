@@ -311,8 +311,9 @@ static int make_spec(struct rsbx_session *session, const struct creation *creati
     }
     session->spec =
         json_pack("{s:i, s:s, s:i, s:s, s:I, s:I, s:O}", "version", 1, "engine", session->engine,
-                  "engine_known", (int)creation->provider->known, "boot_id", boot, "monotonic_ns", (json_int_t)rsbx_now_ns(), "wall_ns",
-                  (json_int_t)rsbx_wall_ns(), "excludes", excludes);
+                  "engine_known", (int)creation->provider->known, "boot_id", boot, "monotonic_ns",
+                  (json_int_t)rsbx_now_ns(), "wall_ns", (json_int_t)rsbx_wall_ns(), "excludes",
+                  excludes);
     if (session->spec == NULL)
         return rsbx_fail_memory(err);
     return rsbx_session_save(session, "spec.json", session->spec, err);
