@@ -205,7 +205,9 @@ typedef struct reposbx_exec_request {
     double cpus;
     uint64_t pids;
     /* Live output: stream 1 stdout, 2 stderr; called from the thread that runs exec. A result other
-     * than 0 stops the command (REPOSBX_ECANCELLED). NULL: none. */
+     * than 0 stops the command (REPOSBX_ECANCELLED). What the command wrote before its end is handed
+     * on however long that takes: a slow callback makes exec return late, not the command live
+     * longer. NULL: none. */
     int (*output)(void *payload, int stream, const void *bytes, size_t length);
     void *output_payload;
     int cancel_fd;                    /* readable: kill the command, keep the session; -1: none */

@@ -168,6 +168,7 @@ static int open_cwd(struct rsbx_guest *guest)
         fd = rsbx_open_beneath(root, cwd, O_PATH | O_DIRECTORY);
     }
     if (fd < 0) {
+        cwd = cwd[0] == '\0' ? "." : cwd;
         rsbx_guest_fail(guest, -fd, "cannot open the working folder", cwd, strlen(cwd));
     }
     close(root);
