@@ -46,6 +46,8 @@
 #define RSBX_MAX_REFUSALS_BYTES (8U * 1024U * 1024U)
 /* Names that list-files gives at most. */
 #define RSBX_MAX_LIST_ENTRIES 200000U
+/* Paths that one request names; each may stand for a whole folder. */
+#define RSBX_MAX_REQUEST_PATHS 1000U
 /* Members of one bundle. */
 #define RSBX_DEFAULT_BUNDLE_MEMBERS 1000U
 

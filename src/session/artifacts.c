@@ -7,13 +7,9 @@
 #include "base/buf.h"
 #include "base/fault.h"
 #include "base/limits.h"
-#include "base/path.h"
 #include "session/internal.h"
 
 #include "base/banned.h"
-
-/* Paths of one request: each may stand for a whole folder. */
-#define MAX_PATHS 1000U
 
 typedef struct rsbx_bundle *rsbx_bundle_ptr;
 RSBX_CLEANUP(rsbx_bundle, rsbx_bundle_ptr, rsbx_bundle_free);
@@ -26,9 +22,7 @@ struct collection {
     uint32_t mode;
     uint64_t size;
     struct rsbx_buf content;
-    /* The paths that were asked for, normal form, in byte order, none below another. */
-    char **paths;
-    size_t path_count;
+    struct rsbx_paths paths;
 };
 
 void rsbx_artifact_bundle_dispose(reposbx_artifact_bundle *bundle)
@@ -74,58 +68,11 @@ static int on_data(void *payload, const uint8_t *bytes, size_t length, reposbx_e
                            err);
 }
 
-static int compare_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Normal form, sorted, and without what another path covers: one member for each name. */
-static int prepare_paths(struct collection *collection, const reposbx_artifact_options *options,
-                         reposbx_error *err)
-{
-    size_t kept = 0;
-
-    if (options->path_count == 0)
-        return rsbx_fail(err, REPOSBX_EPOLICY, "paths: at least one file or folder is needed");
-    if (options->path_count > MAX_PATHS)
-        return rsbx_fail(err, REPOSBX_EPOLICY, "paths: more than %u", MAX_PATHS);
-    collection->paths = calloc(options->path_count, sizeof *collection->paths);
-    if (collection->paths == NULL)
-        return rsbx_fail_memory(err);
-    for (size_t i = 0; i < options->path_count; i++) {
-        char normal[RSBX_MAX_PATH_BYTES + 1];
-        int rc = rsbx_path_request(normal, options->paths[i], false, "paths", err);
-
-        if (rc != 0)
-            return rc;
-        collection->paths[i] = strdup(normal);
-        if (collection->paths[i] == NULL)
-            return rsbx_fail_memory(err);
-        collection->path_count = i + 1;
-    }
-    qsort(collection->paths, collection->path_count, sizeof *collection->paths, compare_text);
-    for (size_t i = 0; i < collection->path_count; i++) {
-        bool covered = false;
-
-        for (size_t j = 0; j < kept && !covered; j++)
-            covered = rsbx_path_below(collection->paths[i], strlen(collection->paths[i]),
-                                      collection->paths[j]);
-        if (covered)
-            free(collection->paths[i]);
-        else
-            collection->paths[kept++] = collection->paths[i];
-    }
-    collection->path_count = kept;
-    return REPOSBX_OK;
-}
-
 static void collection_dispose(struct collection *collection)
 {
     if (collection == NULL)
         return;
-    for (size_t i = 0; i < collection->path_count; i++)
-        free(collection->paths[i]);
-    free(collection->paths);
+    rsbx_paths_dispose(&collection->paths);
     rsbx_buf_dispose(&collection->content);
     rsbx_bundle_free(collection->bundle);
     free(collection);
@@ -157,8 +104,8 @@ static int collect(struct collection *collection, struct rsbx_session *session, 
     struct rsbx_ask ask = { .want = rsbx_want_control(session, "control"),
                             .request = { .op = RSBX_OP_COLLECT, .max_bytes = max_bytes,
                                          .max_entries = limits.max_members },
-                            .paths = (const char *const *)collection->paths,
-                            .path_count = collection->path_count,
+                            .paths = (const char *const *)collection->paths.list,
+                            .path_count = collection->paths.count,
                             .entry = on_entry,
                             .data = on_data,
                             .payload = collection,
@@ -226,8 +173,11 @@ int rsbx_session_artifacts(reposbx_artifact_bundle *out, struct rsbx_session *se
     collection = calloc(1, sizeof *collection);
     rc = collection != NULL ? check_options(&max_bytes, session, options, err)
                             : rsbx_fail_memory(err);
+    if (rc == 0 && options->path_count == 0)
+        rc = rsbx_fail(err, REPOSBX_EPOLICY, "paths: at least one file or folder is needed");
     if (rc == 0)
-        rc = prepare_paths(collection, options, err);
+        rc = rsbx_paths_prepare(&collection->paths, options->paths, options->path_count, "paths",
+                                err);
     if (rc == 0)
         rc = collect(collection, session, max_bytes, err);
     RSBX_FAULT("artifacts.collected");

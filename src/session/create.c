@@ -24,7 +24,6 @@
 
 #include "base/banned.h"
 
-#define MAX_EXCLUDES 1024U
 /* Docker's own profile is about 13 KiB. */
 #define MAX_SECCOMP_BYTES (1024U * 1024U)
 
@@ -32,8 +31,7 @@
 struct creation {
     const reposbx_spec *spec;
     reposbx_policy *policy; /* a private copy */
-    char **excludes;        /* normal form, sorted, none below another */
-    size_t exclude_count;
+    struct rsbx_paths excludes;
     struct rsbx_source *source;
     struct rsbx_provider *provider;
     struct rsbx_host_facts host;
@@ -49,9 +47,7 @@ static void creation_dispose(struct creation *creation)
     rsbx_provider_free(creation->provider);
     rsbx_image_facts_dispose(&creation->image);
     reposbx_policy_free(creation->policy);
-    for (size_t i = 0; i < creation->exclude_count; i++)
-        free(creation->excludes[i]);
-    free(creation->excludes);
+    rsbx_paths_dispose(&creation->excludes);
     free(creation->seccomp_profile);
 }
 
@@ -72,50 +68,6 @@ static int own_policy(struct creation *creation, reposbx_error *err)
     if (rc == 0)
         rc = reposbx_policy_parse(&creation->policy, text, strlen(text), err);
     return rc;
-}
-
-static int compare_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int check_excludes(struct creation *creation, reposbx_error *err)
-{
-    size_t count = creation->spec->exclude_count;
-    size_t kept = 0;
-
-    if (count > MAX_EXCLUDES)
-        return rsbx_fail(err, REPOSBX_EPOLICY, "exclude_subtrees: more than %u", MAX_EXCLUDES);
-    creation->excludes = calloc(count + 1, sizeof *creation->excludes);
-    if (creation->excludes == NULL)
-        return rsbx_fail_memory(err);
-    for (size_t i = 0; i < count; i++) {
-        char normal[RSBX_MAX_PATH_BYTES + 1];
-        int rc = rsbx_path_request(normal, creation->spec->exclude_subtrees[i], false,
-                                   "exclude_subtrees", err);
-
-        if (rc != 0)
-            return rc;
-        creation->excludes[i] = strdup(normal);
-        if (creation->excludes[i] == NULL)
-            return rsbx_fail_memory(err);
-        creation->exclude_count = i + 1;
-    }
-    if (count > 0)
-        qsort(creation->excludes, count, sizeof *creation->excludes, compare_text);
-    for (size_t i = 0; i < count; i++) {
-        bool covered = false;
-
-        for (size_t j = 0; j < kept && !covered; j++)
-            covered = rsbx_path_below(creation->excludes[i], strlen(creation->excludes[i]),
-                                      creation->excludes[j]);
-        if (covered)
-            free(creation->excludes[i]);
-        else
-            creation->excludes[kept++] = creation->excludes[i];
-    }
-    creation->exclude_count = kept;
-    return REPOSBX_OK;
 }
 
 static int check_workspace_mode(struct creation *creation, reposbx_error *err)
@@ -180,7 +132,8 @@ static int check_request(struct creation *creation, const struct rsbx_state *sta
     if (rc == 0)
         rc = rsbx_check_image_reference(creation->policy, spec->image, err);
     if (rc == 0)
-        rc = check_excludes(creation, err);
+        rc = rsbx_paths_prepare(&creation->excludes, spec->exclude_subtrees, spec->exclude_count,
+                                "exclude_subtrees", err);
     if (rc == 0)
         rc = check_workspace_mode(creation, err);
     if (rc == 0)
@@ -201,8 +154,8 @@ static int open_source(struct creation *creation, reposbx_error *err)
         .max_files = policy->max_files,
         .max_bytes = policy->max_bytes,
         .max_depth = policy->max_depth,
-        .excludes = (const char *const *)creation->excludes,
-        .exclude_count = creation->exclude_count,
+        .excludes = (const char *const *)creation->excludes.list,
+        .exclude_count = creation->excludes.count,
     };
 
     if (creation->spec->progress != NULL) {
@@ -304,9 +257,9 @@ static int make_spec(struct rsbx_session *session, const struct creation *creati
 
     if (rc != 0)
         return rc;
-    for (size_t i = 0; i < creation->exclude_count; i++) {
-        if (json_array_append_new(excludes, rsbx_json_bytes(creation->excludes[i],
-                                                            strlen(creation->excludes[i]))) != 0)
+    for (size_t i = 0; i < creation->excludes.count; i++) {
+        if (json_array_append_new(excludes, rsbx_json_bytes(creation->excludes.list[i],
+                                                            strlen(creation->excludes.list[i]))) != 0)
             return rsbx_fail_memory(err);
     }
     session->spec =
@@ -383,8 +336,8 @@ static int build(struct rsbx_session *session, const struct creation *creation,
 {
     struct rsbx_snapshot snapshot = { .notes = NULL };
     struct rsbx_snapshot_order order = { .source = creation->source,
-                                         .excludes = (const char *const *)creation->excludes,
-                                         .exclude_count = creation->exclude_count,
+                                         .excludes = (const char *const *)creation->excludes.list,
+                                         .exclude_count = creation->excludes.count,
                                          .max_files = session->policy->max_files,
                                          .fall_back = creation->mode == RSBX_WORKSPACE_AUTO
                                                           ? rsbx_session_fall_back

@@ -191,6 +191,15 @@ int rsbx_slot_plan(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
                    const struct rsbx_slot_want *want, reposbx_error *err);
 /* What a session keeps waiting. */
 struct rsbx_slot_want rsbx_want_command(const struct rsbx_session *session);
+/* -- paths.c: the paths of a request, in normal form, byte order, and none below another -- */
+struct rsbx_paths {
+    char **list;
+    size_t count;
+};
+int rsbx_paths_prepare(struct rsbx_paths *out, const char *const *paths, size_t count,
+                       const char *field, reposbx_error *err);
+void rsbx_paths_dispose(struct rsbx_paths *paths);
+
 /* -- outcome.c -- */
 void rsbx_outcome_from_trailer(reposbx_exec_result *result, const struct rsbx_trailer *trailer);
 

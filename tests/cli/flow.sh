@@ -140,6 +140,7 @@ is 'the document' "$(jq -r '.status, .exit_code' "$scratch/status" | xargs)" 'ex
 # ---- interrupts kill the command and keep the session ----
 interrupt() {
     local pid
+    : >"$scratch/out" # what an earlier one left is not this one's start
     env --default-signal=INT "$reposbx" session exec "$id" -- sh -c 'echo started; sleep 60' \
         >"$scratch/out" 2>"$scratch/err" &
     pid=$!

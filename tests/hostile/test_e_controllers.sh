@@ -15,6 +15,7 @@ controllers=${REPOSBX_TEST_CONTROLLERS:-20}
 hold() {
     local one=$1
     shift
+    : > "$scratch/hold.out" # an earlier one's word is not this one's
     "$reposbx" session exec "$one" "$@" -- sh -c 'echo alive; while :; do echo x >> beat; sleep 0.1; done' \
         > "$scratch/hold.out" 2> "$scratch/hold.err" &
     holder=$!
