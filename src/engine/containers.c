@@ -50,26 +50,36 @@ static int join_warnings(char **out, const json_t *reply, reposbx_error *err)
     return *out != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
 }
 
+/* POST of a JSON document that is answered with one, at `before` NAME `after`. */
+static int post_document(json_t **reply, struct rsbx_engine *engine, const char *before,
+                         const char *name, const char *after, const json_t *document,
+                         struct rsbx_http_call *call, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf path = RSBX_BUF_INIT(RSBX_HTTP_MAX_PATH_BYTES);
+    RSBX_AUTO(rsbx_text) char *text = NULL;
+    int rc = rsbx_http_path(&path, before, name, false, after, err);
+
+    if (rc == 0)
+        rc = rsbx_json_text(&text, document, err);
+    if (rc != 0)
+        return rc;
+    call->method = "POST";
+    call->body_type = "application/json";
+    call->path = path.data;
+    call->body = text;
+    call->body_length = strlen(text);
+    return rsbx_http_json(reply, engine, call, err);
+}
+
 int rsbx_engine_container_update(char **warnings, struct rsbx_engine *engine, const char *name,
                                  const json_t *limits, struct rsbx_deadline deadline,
                                  reposbx_error *err)
 {
-    RSBX_AUTO(rsbx_buf) struct rsbx_buf path = RSBX_BUF_INIT(RSBX_HTTP_MAX_PATH_BYTES);
     RSBX_AUTO(rsbx_json) rsbx_json_ptr reply = NULL;
-    RSBX_AUTO(rsbx_text) char *text = NULL;
-    struct rsbx_http_call call = {
-        .method = "POST", .body_type = "application/json", .expected = 200, .deadline = deadline
-    };
-    int rc = rsbx_http_path(&path, "/containers/", name, false, "/update", err);
+    struct rsbx_http_call call = { .expected = 200, .deadline = deadline };
+    int rc =
+        post_document(&reply, engine, "/containers/", name, "/update", limits, &call, err);
 
-    if (rc == 0)
-        rc = rsbx_json_text(&text, limits, err);
-    if (rc != 0)
-        return rc;
-    call.path = path.data;
-    call.body = text;
-    call.body_length = strlen(text);
-    rc = rsbx_http_json(&reply, engine, &call, err);
     return rc == 0 ? join_warnings(warnings, reply, err) : rc;
 }
 
@@ -77,23 +87,11 @@ int rsbx_engine_container_create(char **warnings, struct rsbx_engine *engine, co
                                  const json_t *spec, struct rsbx_deadline deadline,
                                  reposbx_error *err)
 {
-    RSBX_AUTO(rsbx_buf) struct rsbx_buf path = RSBX_BUF_INIT(RSBX_HTTP_MAX_PATH_BYTES);
     RSBX_AUTO(rsbx_json) rsbx_json_ptr reply = NULL;
-    RSBX_AUTO(rsbx_text) char *text = NULL;
-    struct rsbx_http_call call = {
-        .method = "POST", .body_type = "application/json", .expected = 201, .deadline = deadline
-    };
+    struct rsbx_http_call call = { .expected = 201, .deadline = deadline };
     const char *id;
-    int rc = rsbx_http_path(&path, "/containers/create?name=", name, false, "", err);
+    int rc = post_document(&reply, engine, "/containers/create?name=", name, "", spec, &call, err);
 
-    if (rc == 0)
-        rc = rsbx_json_text(&text, spec, err);
-    if (rc != 0)
-        return rc;
-    call.path = path.data;
-    call.body = text;
-    call.body_length = strlen(text);
-    rc = rsbx_http_json(&reply, engine, &call, err);
     if (rc == 0)
         rc = rsbx_json_get_text(&id, reply, "Id", "created container", err);
     if (rc == 0 && *id == '\0')
