@@ -35,6 +35,8 @@
 #define RSBX_MAX_POLICY_BYTES (1024U * 1024U)
 /* One audit line: argv at its cap, escaped as \uNNNN at worst six times, and room for the rest. */
 #define RSBX_MAX_RECORD_BYTES (8U * 1024U * 1024U)
+/* A seccomp profile: Docker's own is about 13 KiB. */
+#define RSBX_MAX_SECCOMP_BYTES (1024U * 1024U)
 /* Metadata, spec and journal documents of the state folder. */
 #define RSBX_MAX_STATE_BYTES (16U * 1024U * 1024U)
 

@@ -24,9 +24,6 @@
 
 #include "base/banned.h"
 
-/* Docker's own profile is about 13 KiB. */
-#define MAX_SECCOMP_BYTES (1024U * 1024U)
-
 /* A creation under way. */
 struct creation {
     const reposbx_spec *spec;
@@ -164,23 +161,6 @@ static int open_source(struct creation *creation, reposbx_error *err)
         creation->spec->progress(creation->spec->progress_payload, &progress);
     }
     return rsbx_source_open(&creation->source, &options, err);
-}
-
-static int load_seccomp(struct creation *creation, reposbx_error *err)
-{
-    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(MAX_SECCOMP_BYTES);
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr profile = NULL;
-    int rc;
-
-    if (creation->policy->seccomp_profile == NULL)
-        return REPOSBX_OK;
-    rc = rsbx_read_file_at(&text, AT_FDCWD, creation->policy->seccomp_profile, err);
-    if (rc == 0)
-        rc = rsbx_json_parse(&profile, text.data != NULL ? text.data : "", text.length,
-                             "seccomp_profile", err);
-    if (rc == 0)
-        rc = rsbx_json_text(&creation->seccomp_profile, profile, err);
-    return rc;
 }
 
 static int check_engine(struct creation *creation, const struct rsbx_state *state,
@@ -399,7 +379,8 @@ int rsbx_session_create(struct rsbx_session **out, struct rsbx_state *state,
         err = &own;
     rc = check_request(&creation, state, err);
     if (rc == 0)
-        rc = load_seccomp(&creation, err);
+        rc = rsbx_session_seccomp(&creation.seccomp_profile, creation.policy, AT_FDCWD,
+                                  creation.policy->seccomp_profile, err);
     if (rc == 0)
         rc = open_source(&creation, err);
     if (rc == 0)

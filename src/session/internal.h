@@ -128,6 +128,11 @@ int rsbx_session_expired(bool *out, const json_t *metadata, const json_t *spec, 
 /* 0 when commands may run; REPOSBX_ECLOSED or REPOSBX_EPOISONED in words otherwise. */
 int rsbx_session_usable(struct rsbx_session *session, reposbx_error *err);
 
+/* -- open.c -- */
+/* The text of the seccomp profile in dir_fd/name; *out is left alone when the policy has none. */
+int rsbx_session_seccomp(char **out, const reposbx_policy *policy, int dir_fd, const char *name,
+                         reposbx_error *err);
+
 /* -- open things -- */
 int rsbx_session_provider(struct rsbx_session *session, reposbx_error *err);
 int rsbx_session_audit(struct rsbx_session *session, reposbx_error *err);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 #include "session/internal.h"
 
 #include "base/banned.h"
@@ -45,21 +46,21 @@ static int own_engine(struct rsbx_session *session, reposbx_error *err)
     return REPOSBX_OK;
 }
 
-/* The profile as it was at creation, whatever the policy's file holds by now. */
-static int load_seccomp(struct rsbx_session *session, reposbx_error *err)
+int rsbx_session_seccomp(char **out, const reposbx_policy *policy, int dir_fd, const char *name,
+                         reposbx_error *err)
 {
-    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(1024U * 1024U);
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(RSBX_MAX_SECCOMP_BYTES);
     RSBX_AUTO(rsbx_json) rsbx_json_ptr profile = NULL;
     int rc;
 
-    if (session->policy->seccomp_profile == NULL)
+    if (policy->seccomp_profile == NULL)
         return REPOSBX_OK;
-    rc = rsbx_read_file_at(&text, session->dir_fd, "seccomp.json", err);
+    rc = rsbx_read_file_at(&text, dir_fd, name, err);
     if (rc == 0)
         rc = rsbx_json_parse(&profile, text.data != NULL ? text.data : "", text.length,
-                             "seccomp.json", err);
+                             "seccomp_profile", err);
     if (rc == 0)
-        rc = rsbx_json_text(&session->seccomp_profile, profile, err);
+        rc = rsbx_json_text(out, profile, err);
     return rc;
 }
 
@@ -76,7 +77,9 @@ int rsbx_session_open(struct rsbx_session **out, struct rsbx_state *state, const
     if (rc == 0)
         rc = own_engine(session, err);
     if (rc == 0)
-        rc = load_seccomp(session, err);
+        /* As it was at creation, whatever the policy's file holds by now. */
+        rc = rsbx_session_seccomp(&session->seccomp_profile, session->policy, session->dir_fd,
+                                  "seccomp.json", err);
     if (rc == 0)
         *out = rsbx_session_steal(&session);
     return rc;
