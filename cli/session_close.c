@@ -4,7 +4,7 @@
 #include "output.h"
 
 struct options {
-    int keep_audit, drop_audit;
+    int keep_audit, drop_audit, wait;
 };
 
 static int run(const struct rsbx_cli_call *call)
@@ -22,7 +22,8 @@ static int run(const struct rsbx_cli_call *call)
     }
     if (rsbx_cli_open_session(&session, &provider, call, &err) < 0 ||
         reposbx_session_close(session,
-                              options->drop_audit ? REPOSBX_DROP_AUDIT : REPOSBX_KEEP_AUDIT,
+                              (options->drop_audit ? REPOSBX_DROP_AUDIT : REPOSBX_KEEP_AUDIT) |
+                                  (options->wait ? 0 : REPOSBX_CLOSE_BEHIND),
                               &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
     if (!call->cli->json)
@@ -38,6 +39,8 @@ static const struct rsbx_cli_option table[] = {
       "Keep the log and the captured output (the default)." },
     { "drop-audit", 0, RSBX_CLI_FLAG, offsetof(struct options, drop_audit), NULL,
       "Remove them too." },
+    { "wait", 0, RSBX_CLI_FLAG, offsetof(struct options, wait), NULL,
+      "Return when large volumes are gone too." },
     { NULL, 0, RSBX_CLI_FLAG, 0, NULL, NULL },
 };
 
@@ -50,7 +53,8 @@ const struct rsbx_cli_command rsbx_cli_session_close = {
     .max_operands = 1,
     .text = "Removes every container and volume of the session and makes sure that they are gone. "
             "Closing a closed session is fine. What could not be removed is named and stays for "
-            "'reposbx reap'.",
+            "'reposbx reap'. The volumes of a large repository (over 1,000 files or 16 MiB) are "
+            "removed behind the command's back unless --wait is given.",
     .example = "reposbx session close ID",
     .options = table,
     .options_size = sizeof(struct options),

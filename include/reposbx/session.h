@@ -350,10 +350,13 @@ int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *ses
 
 #define REPOSBX_KEEP_AUDIT 0
 #define REPOSBX_DROP_AUDIT 1
-/* Removes every container and volume of the session and verifies that they are gone. Idempotent.
- * What could not be removed is named in the error (REPOSBX_EPOISONED) and stays for
- * reposbx_reap. */
-int reposbx_session_close(reposbx_session *session, int drop_audit, reposbx_error *err);
+/* Large volumes (over 1,000 files or 16 MiB) may be removed by a process of ours behind the
+ * caller's back: it is journaled, and reposbx_reap or another close waits for it or ends it. */
+#define REPOSBX_CLOSE_BEHIND 2
+/* Removes every container and volume of the session and verifies that they are gone. `flags` are
+ * the words above. Idempotent. What could not be removed is named in the error (REPOSBX_EPOISONED)
+ * and stays for reposbx_reap. A baseline that other sessions share stays with them. */
+int reposbx_session_close(reposbx_session *session, int flags, reposbx_error *err);
 
 typedef struct reposbx_reap_item {
     char *session_id;

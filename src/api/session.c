@@ -255,11 +255,13 @@ int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *ses
     SERVE(session, rsbx_session_artifacts(out, session->own, options, err));
 }
 
-int reposbx_session_close(reposbx_session *session, int drop_audit, reposbx_error *err)
+int reposbx_session_close(reposbx_session *session, int flags, reposbx_error *err)
 {
     if (session == NULL)
         return missing("session", err);
-    SERVE(session, rsbx_session_close(session->own, drop_audit, err));
+    if ((flags & ~(REPOSBX_DROP_AUDIT | REPOSBX_CLOSE_BEHIND)) != 0)
+        return rsbx_fail(err, REPOSBX_EINVALID, "flags: %d has bits that mean nothing", flags);
+    SERVE(session, rsbx_session_close(session->own, flags, err));
 }
 
 void reposbx_reap_report_dispose(reposbx_reap_report *report)

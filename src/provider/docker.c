@@ -268,7 +268,8 @@ static int overlay_options(json_t **out, struct rsbx_engine *engine,
 {
     RSBX_AUTO(rsbx_text) char *lower = NULL;
     RSBX_AUTO(rsbx_text) char *upper = NULL;
-    int rc = host_folder(&lower, engine, spec->lower, spec->session_id, deadline, err);
+    const char *lower_owner = spec->lower_owner != NULL ? spec->lower_owner : spec->session_id;
+    int rc = host_folder(&lower, engine, spec->lower, lower_owner, deadline, err);
 
     if (rc == 0)
         rc = host_folder(&upper, engine, spec->upper, spec->session_id, deadline, err);
@@ -288,8 +289,11 @@ static int docker_make_store(struct rsbx_provider *provider, const struct rsbx_s
     RSBX_AUTO(rsbx_json) rsbx_json_ptr options = NULL;
     reposbx_error first = REPOSBX_ERROR_INIT;
     int created;
-    int rc = rsbx_docker_labels(&labels, spec->session_id, err);
+    int rc;
 
+    if (spec->must_exist)
+        return look_at_store(engine_of(provider), spec->name, spec->session_id, deadline, err);
+    rc = rsbx_docker_labels(&labels, spec->session_id, err);
     if (rc == 0 && spec->lower != NULL)
         rc = overlay_options(&options, engine_of(provider), spec, deadline, err);
     if (rc != 0)

@@ -59,11 +59,13 @@ struct rsbx_slot_spec {
 };
 
 /* A store: plain, or (lower not NULL) an overlay over the store `lower` whose changes go into the
- * folders upper and work of the store `upper`. */
+ * folders upper and work of the store `upper`. The lower one may belong to another session. */
 struct rsbx_store_spec {
     const char *name;
     const char *session_id;
     const char *lower, *upper;
+    const char *lower_owner; /* NULL: session_id */
+    bool must_exist;         /* make nothing: only look that it is there (REPOSBX_ENOTFOUND) and whose */
 };
 
 enum rsbx_object_kind { RSBX_OBJECT_SLOT, RSBX_OBJECT_STORE };

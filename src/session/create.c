@@ -20,9 +20,13 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "session/internal.h"
+#include "session/join.h"
 #include "session/snapshot.h"
 
 #include "base/banned.h"
+
+/* The word of a baseline's record once somebody has worked in an overlay over it. */
+#define OVERLAY_WORKS "works"
 
 /* A creation under way. */
 struct creation {
@@ -36,10 +40,14 @@ struct creation {
     enum rsbx_workspace_mode mode;
     const char *platform;
     char *seccomp_profile;
+    struct rsbx_source_options source_options;
+    struct rsbx_joined joined;
+    const char *workspace_reason;
 };
 
 static void creation_dispose(struct creation *creation)
 {
+    rsbx_join_release(&creation->joined);
     rsbx_source_free(creation->source);
     rsbx_provider_free(creation->provider);
     rsbx_image_facts_dispose(&creation->image);
@@ -141,7 +149,8 @@ static int check_request(struct creation *creation, const struct rsbx_state *sta
 static int open_source(struct creation *creation, reposbx_error *err)
 {
     const reposbx_policy *policy = creation->policy;
-    struct rsbx_source_options options = {
+
+    creation->source_options = (struct rsbx_source_options){
         .repo = creation->spec->repo,
         .revision = creation->spec->revision,
         .symlinks = policy->keep_symlinks ? RSBX_SYMLINKS_KEEP : RSBX_SYMLINKS_REFUSE,
@@ -160,7 +169,7 @@ static int open_source(struct creation *creation, reposbx_error *err)
 
         creation->spec->progress(creation->spec->progress_payload, &progress);
     }
-    return rsbx_source_open(&creation->source, &options, err);
+    return rsbx_source_open(&creation->source, &creation->source_options, err);
 }
 
 static int check_engine(struct creation *creation, const struct rsbx_state *state,
@@ -184,12 +193,12 @@ static int check_engine(struct creation *creation, const struct rsbx_state *stat
                             &creation->image, err);
 }
 
-static json_t *capabilities_value(const struct creation *creation)
+static json_t *capabilities_value(const struct creation *creation, const reposbx_policy *policy)
 {
     return json_pack("{s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "provider",
                      creation->host.provider, "isolation", "container", "non_root_user", 1,
-                     "network_isolation", creation->policy->network == RSBX_NETWORK_NONE,
-                     "read_only_rootfs", creation->policy->read_only_rootfs, "resource_limits", 1,
+                     "network_isolation", policy->network == RSBX_NETWORK_NONE,
+                     "read_only_rootfs", policy->read_only_rootfs, "resource_limits", 1,
                      "process_tree_cleanup", 1, "disk_quota", 0, "rootless_runtime",
                      creation->host.rootless);
 }
@@ -205,7 +214,7 @@ static int make_metadata(struct rsbx_session *session, const struct creation *cr
     const struct rsbx_source_facts *facts = rsbx_source_facts(creation->source);
     json_t *policy = NULL;
     char created[RSBX_TIME_BYTES];
-    int rc = rsbx_policy_value(&policy, creation->policy, err);
+    int rc = rsbx_policy_value(&policy, session->policy, err);
 
     if (rc != 0)
         return rc;
@@ -219,11 +228,10 @@ static int make_metadata(struct rsbx_session *session, const struct creation *cr
         optional_text(facts->commit), "source_tree", optional_text(facts->tree),
         "source_fingerprint", "source_file_count", (json_int_t)0, "source_bytes", (json_int_t)0,
         "workspace", creation->mode == RSBX_WORKSPACE_COPY ? "copy" : "overlay",
-        "workspace_reason",
-        creation->mode == RSBX_WORKSPACE_COPY ? "copy was asked for" : "overlay works here",
-        "network",
-        creation->policy->network == RSBX_NETWORK_NONE ? "none" : "bridge", "rootless_runtime",
-        creation->host.rootless, "policy", policy, "capabilities", capabilities_value(creation),
+        "workspace_reason", creation->workspace_reason, "network",
+        session->policy->network == RSBX_NETWORK_NONE ? "none" : "bridge", "rootless_runtime",
+        creation->host.rootless, "policy", policy, "capabilities",
+        capabilities_value(creation, session->policy),
         "created_at", created, "state", "creating");
     return session->metadata != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
 }
@@ -232,6 +240,7 @@ static int make_spec(struct rsbx_session *session, const struct creation *creati
                      reposbx_error *err)
 {
     RSBX_AUTO(rsbx_json) rsbx_json_ptr excludes = json_array();
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr stores = NULL;
     char boot[RSBX_BOOT_ID_BYTES];
     int rc = rsbx_boot_id(boot, err);
 
@@ -244,12 +253,58 @@ static int make_spec(struct rsbx_session *session, const struct creation *creati
     }
     session->spec =
         json_pack("{s:i, s:s, s:i, s:s, s:I, s:I, s:O}", "version", 1, "engine", session->engine,
-                  "engine_known", (int)creation->provider->known, "boot_id", boot, "monotonic_ns",
+                  "engine_known", (int)session->provider->known, "boot_id", boot, "monotonic_ns",
                   (json_int_t)rsbx_now_ns(), "wall_ns", (json_int_t)rsbx_wall_ns(), "excludes",
                   excludes);
-    if (session->spec == NULL)
+    stores = rsbx_join_spec(&creation->joined, session);
+    if (session->spec == NULL || json_object_update(session->spec, stores) != 0)
         return rsbx_fail_memory(err);
     return rsbx_session_save(session, "spec.json", session->spec, err);
+}
+
+/* Whatever changes the snapshot of a tree, or what is told of it. */
+static json_t *baseline_parts(const struct creation *creation)
+{
+    const struct rsbx_source_options *options = &creation->source_options;
+    json_t *excludes = json_array();
+
+    for (size_t i = 0; i < creation->excludes.count; i++) {
+        if (json_array_append_new(excludes, rsbx_json_bytes(creation->excludes.list[i],
+                                                            strlen(creation->excludes.list[i]))) != 0)
+            return NULL;
+    }
+    return json_pack("{s:i, s:i, s:i, s:o}", "symlinks", (int)options->symlinks, "submodules",
+                     (int)options->submodules, "attributes", (int)options->attributes, "excludes",
+                     excludes);
+}
+
+/* Joins the stores, and settles the kind of workspace by what is known of overlays here. */
+static int join(struct rsbx_session *session, struct creation *creation, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr parts = baseline_parts(creation);
+    const struct rsbx_source_facts *facts = rsbx_source_facts(creation->source);
+    const char *overlay;
+    char plain[REPOSBX_SESSION_ID_BYTES + 8];
+    int rc;
+
+    if (parts == NULL)
+        return rsbx_fail_memory(err);
+    /* Nobody knows the content of a plain folder before it is read: shared with forks alone. */
+    (void)snprintf(plain, sizeof plain, "plain-%s", session->id + 4);
+    rc = rsbx_join(&creation->joined, session, facts->tree[0] != '\0' ? facts->tree : plain, parts,
+                   err);
+    if (rc != 0)
+        return rc;
+    overlay = rsbx_join_overlay(&creation->joined);
+    creation->workspace_reason = "overlay works here";
+    if (creation->mode == RSBX_WORKSPACE_AUTO && overlay != NULL &&
+        strcmp(overlay, OVERLAY_WORKS) != 0) {
+        creation->mode = RSBX_WORKSPACE_COPY;
+        creation->workspace_reason = overlay; /* lives as long as `joined` */
+    } else if (creation->mode == RSBX_WORKSPACE_COPY) {
+        creation->workspace_reason = "copy was asked for";
+    }
+    return REPOSBX_OK;
 }
 
 /* The folder with everything in it that a later close or reap needs. */
@@ -268,7 +323,15 @@ static int make_folder(struct rsbx_session **out, struct rsbx_state *state,
     if (rc != 0)
         return rc;
     *out = session; /* from here on the caller clears up */
+    session->policy = creation->policy;
+    creation->policy = NULL;
+    session->provider = creation->provider;
+    creation->provider = NULL;
+    session->seccomp_profile = creation->seccomp_profile;
+    creation->seccomp_profile = NULL;
     rc = rsbx_session_take_lock(session, err);
+    if (rc == 0)
+        rc = join(session, creation, err);
     if (rc == 0 && mkdirat(session->dir_fd, "audit", 0700) != 0)
         rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot make the audit folder");
     if (rc == 0)
@@ -277,17 +340,11 @@ static int make_folder(struct rsbx_session **out, struct rsbx_state *state,
         rc = make_spec(session, creation, err);
     if (rc == 0)
         rc = rsbx_session_save(session, "metadata.json", session->metadata, err);
-    if (rc == 0 && creation->seccomp_profile != NULL)
-        rc = rsbx_replace_file_at(session->dir_fd, "seccomp.json", creation->seccomp_profile,
-                                  strlen(creation->seccomp_profile), err);
+    if (rc == 0 && session->seccomp_profile != NULL)
+        rc = rsbx_replace_file_at(session->dir_fd, "seccomp.json", session->seccomp_profile,
+                                  strlen(session->seccomp_profile), err);
     if (rc == 0)
         rc = rsbx_sync_fd(state->sessions_fd, "the state folder", err);
-    session->policy = creation->policy;
-    creation->policy = NULL;
-    session->provider = creation->provider;
-    creation->provider = NULL;
-    session->seccomp_profile = creation->seccomp_profile;
-    creation->seccomp_profile = NULL;
     RSBX_FAULT("create.folder");
     return rc;
 }
@@ -310,11 +367,20 @@ static int settle_metadata(struct rsbx_session *session, const struct rsbx_snaps
     return REPOSBX_OK;
 }
 
-/* Everything that exists in the engine. */
-static int build(struct rsbx_session *session, const struct creation *creation,
-                 reposbx_error *err)
+/* How an overlay over this baseline went, for those who come later; NULL when nobody knows. */
+static const char *overlay_word(const struct rsbx_session *session, const struct creation *creation)
 {
-    struct rsbx_snapshot snapshot = { .notes = NULL };
+    if (rsbx_session_overlay(session))
+        return OVERLAY_WORKS;
+    if (creation->mode == RSBX_WORKSPACE_COPY)
+        return rsbx_join_overlay(&creation->joined); /* it was not tried */
+    return json_string_value(json_object_get(session->metadata, "workspace_reason"));
+}
+
+/* Takes the snapshot, or takes over one that is there. */
+static int take_snapshot(struct rsbx_snapshot *out, struct rsbx_session *session,
+                         struct creation *creation, reposbx_error *err)
+{
     struct rsbx_snapshot_order order = { .source = creation->source,
                                          .excludes = (const char *const *)creation->excludes.list,
                                          .exclude_count = creation->excludes.count,
@@ -324,10 +390,47 @@ static int build(struct rsbx_session *session, const struct creation *creation,
                                                           : NULL,
                                          .progress = creation->spec->progress,
                                          .progress_payload = creation->spec->progress_payload };
-    int rc = rsbx_session_make_stores(session, err);
+    const json_t *facts = rsbx_join_facts(&creation->joined);
+    const char *overlay = rsbx_join_overlay(&creation->joined);
+    bool tried = overlay != NULL && strcmp(overlay, OVERLAY_WORKS) == 0;
+    int rc;
+
+    if (facts == NULL) {
+        rc = rsbx_snapshot_make(out, session, &order, err);
+        if (rc == 0)
+            rc = rsbx_join_publish_baseline(&creation->joined, session,
+                                            rsbx_snapshot_facts(out,
+                                                                overlay_word(session, creation)),
+                                            err);
+        return rc;
+    }
+    rc = rsbx_join_manifest(&creation->joined, session, err);
+    if (rc == 0)
+        rc = rsbx_snapshot_known(out, session, &order, facts,
+                                 !rsbx_session_overlay(session) || !tried, err);
+    if (rc == 0)
+        rc = rsbx_source_recheck(&creation->source_options, err);
+    if (rc == 0 && overlay == NULL)
+        rc = rsbx_shared_update(&creation->joined.baseline,
+                                rsbx_snapshot_facts(out, overlay_word(session, creation)), err);
+    return rc;
+}
+
+/* Everything that exists in the engine. */
+static int build(struct rsbx_session *session, struct creation *creation, reposbx_error *err)
+{
+    struct rsbx_snapshot snapshot = { .notes = NULL };
+    const struct rsbx_stores_order order = {
+        .new_guest = creation->joined.guest.record == NULL,
+        .new_baseline = rsbx_join_facts(&creation->joined) == NULL,
+    };
+    int rc = rsbx_session_make_stores(session, &order, err);
 
     if (rc == 0)
-        rc = rsbx_snapshot_make(&snapshot, session, &order, err);
+        rc = rsbx_join_publish_guest(&creation->joined, session, err);
+    if (rc == 0)
+        rc = take_snapshot(&snapshot, session, creation, err);
+    rsbx_join_release(&creation->joined);
     if (rc == 0)
         rc = settle_metadata(session, &snapshot, err);
     if (rc == 0)
@@ -370,7 +473,8 @@ static void undo(struct rsbx_session *session, struct rsbx_state *state, reposbx
 int rsbx_session_create(struct rsbx_session **out, struct rsbx_state *state,
                         const reposbx_spec *spec, reposbx_error *err)
 {
-    RSBX_AUTO(creation) struct creation creation = { .spec = spec };
+    RSBX_AUTO(creation) struct creation creation = { .spec = spec,
+                                                          .joined = RSBX_JOINED_INIT };
     struct rsbx_session *session = NULL;
     reposbx_error own = REPOSBX_ERROR_INIT;
     int rc;
@@ -391,6 +495,7 @@ int rsbx_session_create(struct rsbx_session **out, struct rsbx_state *state,
         rc = build(session, &creation, err);
     if (rc != 0) {
         rsbx_state_refused(state, spec, rc, err);
+        rsbx_join_release(&creation.joined); /* leaving them takes their locks */
         undo(session, state, err);
         return rc;
     }

@@ -32,13 +32,16 @@ struct rsbx_state {
     int sessions_fd;
 };
 
-#define RSBX_NAME_BYTES 96
+#define RSBX_NAME_BYTES 112
 
 struct rsbx_session {
     char id[REPOSBX_SESSION_ID_BYTES];
     char *engine;
     char *audit_dir;
+    int state_fd; /* of the state folder, for what sessions share */
     int dir_fd, audit_fd, lock_fd, journal_fd;
+    char guest_store[RSBX_NAME_BYTES], baseline_store[RSBX_NAME_BYTES];
+    char baseline_owner[REPOSBX_SESSION_ID_BYTES];
     json_t *metadata;
     json_t *spec;
     reposbx_policy *policy;
@@ -110,6 +113,11 @@ struct rsbx_keeper_plan {
 int rsbx_keeper_start(struct rsbx_keeper *out, struct rsbx_session *session,
                       const struct rsbx_keeper_plan *plan, reposbx_error *err);
 void rsbx_keeper_done(struct rsbx_keeper *keeper);
+/* Lets a keeper that holds the lock keepers_fd do the last work of a session; what it cannot do is
+ * a fault of the journal. */
+int rsbx_keeper_finish(struct rsbx_session *session, int keepers_fd,
+                       int (*finish)(struct rsbx_session *session, reposbx_error *err),
+                       reposbx_error *err);
 /* Whether any keeper of the session is alive. */
 bool rsbx_keepers_alive(const struct rsbx_session *session);
 /* Waits for all of them, and keeps new ones away until the descriptor is closed. */
@@ -162,6 +170,7 @@ struct rsbx_slot_want {
     bool pooled;               /* slots of this purpose are kept waiting */
     bool as_reader;            /* uid 0 with the one capability; false: 65532 with none */
     int baseline, workspace;   /* 0 not mounted, 1 read-only, 2 writable */
+    bool seeds_guest;          /* of a slot that never runs: the guest's own store is writable */
     int upper;                 /* the same, of an overlay's upper layer */
     reposbx_limits limits;
     bool network, read_only_root;
@@ -209,7 +218,11 @@ void rsbx_paths_dispose(struct rsbx_paths *paths);
 void rsbx_outcome_from_trailer(reposbx_exec_result *result, const struct rsbx_trailer *trailer);
 
 /* -- stores.c -- */
-int rsbx_session_make_stores(struct rsbx_session *session, reposbx_error *err);
+struct rsbx_stores_order {
+    bool new_guest, new_baseline; /* false: they are shared with sessions that have filled them */
+};
+int rsbx_session_make_stores(struct rsbx_session *session, const struct rsbx_stores_order *order,
+                             reposbx_error *err);
 /* An overlay that could not be mounted makes way for a plain store; the reason is in err. */
 int rsbx_session_fall_back(struct rsbx_session *session, reposbx_error *err);
 

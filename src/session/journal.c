@@ -94,7 +94,7 @@ static int read_line(struct rsbx_journal *journal, const char *line, reposbx_err
             return rsbx_fail_memory(err);
         return REPOSBX_OK;
     }
-    if (sscanf(line, "%7s %7s %95s", verb, kind, name) != 3)
+    if (sscanf(line, "%7s %7s %111s", verb, kind, name) != 3)
         return rsbx_fail(err, REPOSBX_EIO, "the journal holds a line that does not parse");
     if (strcmp(verb, "make") == 0)
         return note_made(journal,

@@ -48,6 +48,7 @@ struct work {
     size_t count;
     const char *used;
     int done_fd;
+    int (*finish)(struct rsbx_session *session, reposbx_error *err); /* instead of the rest */
 };
 
 static int open_lock(const struct rsbx_session *session)
@@ -153,6 +154,14 @@ static _Noreturn void keep(struct work *work)
         report_fault(session, &why);
         _exit(1);
     }
+    if (work->finish != NULL) {
+        int rc = work->finish(session, &why);
+
+        RSBX_FAULT("keeper.finished");
+        if (rc != 0)
+            report_fault(session, &why);
+        _exit(rc != 0);
+    }
     for (size_t i = 0; i < work->count; i++)
         make_slot(session, &work->wants[i], work->names[i]);
     RSBX_FAULT("keeper.made");
@@ -168,8 +177,8 @@ static _Noreturn void keep(struct work *work)
 
 static _Noreturn void detach(struct work *work, int lock_fd)
 {
-    const int kept[] = { work->session->dir_fd, work->session->journal_fd, lock_fd,
-                         work->done_fd };
+    const int kept[] = { work->session->state_fd, work->session->dir_fd,
+                         work->session->journal_fd, lock_fd, work->done_fd };
 
     if (fork() != 0)
         _exit(0);
@@ -230,4 +239,20 @@ void rsbx_keeper_done(struct rsbx_keeper *keeper)
     keeper->done_fd = -1;
     while (waitpid(keeper->fork, NULL, 0) < 0 && errno == EINTR)
         continue;
+}
+
+int rsbx_keeper_finish(struct rsbx_session *session, int keepers_fd,
+                       int (*finish)(struct rsbx_session *session, reposbx_error *err),
+                       reposbx_error *err)
+{
+    struct work work = { .session = session, .done_fd = -1, .finish = finish };
+    pid_t child = fork();
+
+    if (child == 0)
+        detach(&work, keepers_fd);
+    if (child < 0)
+        return rsbx_fail_errno(err, REPOSBX_EINTERNAL, "cannot fork");
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    return REPOSBX_OK;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fd.h"
@@ -46,6 +47,27 @@ static int own_engine(struct rsbx_session *session, reposbx_error *err)
     return REPOSBX_OK;
 }
 
+/* The stores that the session shares with others. */
+static int own_stores(struct rsbx_session *session, reposbx_error *err)
+{
+    static const char what[] = "the session's documents";
+    const char *guest;
+    const char *baseline;
+    const char *owner;
+    int rc = rsbx_json_get_text(&guest, session->spec, "guest_store", what, err);
+
+    if (rc == 0)
+        rc = rsbx_json_get_text(&baseline, session->spec, "baseline_store", what, err);
+    if (rc == 0)
+        rc = rsbx_json_get_text(&owner, session->spec, "baseline_owner", what, err);
+    if (rc != 0)
+        return rc;
+    (void)snprintf(session->guest_store, sizeof session->guest_store, "%s", guest);
+    (void)snprintf(session->baseline_store, sizeof session->baseline_store, "%s", baseline);
+    (void)snprintf(session->baseline_owner, sizeof session->baseline_owner, "%s", owner);
+    return REPOSBX_OK;
+}
+
 int rsbx_session_seccomp(char **out, const reposbx_policy *policy, int dir_fd, const char *name,
                          reposbx_error *err)
 {
@@ -76,6 +98,8 @@ int rsbx_session_open(struct rsbx_session **out, struct rsbx_state *state, const
         rc = load_documents(session, err);
     if (rc == 0)
         rc = own_engine(session, err);
+    if (rc == 0)
+        rc = own_stores(session, err);
     if (rc == 0)
         /* As it was at creation, whatever the policy's file holds by now. */
         rc = rsbx_session_seccomp(&session->seccomp_profile, session->policy, session->dir_fd,

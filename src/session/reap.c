@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "session/internal.h"
+#include "session/shared.h"
 
 #include "base/banned.h"
 
@@ -76,6 +77,10 @@ static int reap_object(struct reaping *reaping, struct rsbx_session *session,
     reposbx_error why = REPOSBX_ERROR_INIT;
     int rc;
 
+    /* Shared meanwhile: it goes when its last user has left. */
+    if (item->kind == RSBX_OBJECT_STORE && rsbx_shared_lent(session, item->name))
+        return reaping->dry_run ? REPOSBX_OK
+                                : rsbx_journal_gone(session, item->kind, item->name, err);
     if (reaping->dry_run)
         return tell(reaping, session->id, what, item->name, NULL, err);
     rc = rsbx_session_provider(session, &why);
@@ -87,6 +92,34 @@ static int reap_object(struct reaping *reaping, struct rsbx_session *session,
         rc = rsbx_journal_gone(session, item->kind, item->name, &why);
     RSBX_FAULT("reap.destroyed");
     return tell(reaping, session->id, what, item->name, rc != 0 ? why.message : NULL, err);
+}
+
+struct leaving {
+    struct reaping *reaping;
+    const char *id;
+};
+
+static int tell_left(void *payload, const char *store, reposbx_error *err)
+{
+    const struct leaving *leaving = payload;
+
+    return tell(leaving->reaping, leaving->id, "volume", store, NULL, err);
+}
+
+static int tell_unused(void *payload, const char *key, const char *store, const char *failure,
+                       reposbx_error *err)
+{
+    return tell(payload, key, "volume", store, failure, err);
+}
+
+/* The session's part in what it shares. */
+static int reap_shares(struct reaping *reaping, struct rsbx_session *session, reposbx_error *err)
+{
+    struct leaving leaving = { .reaping = reaping, .id = session->id };
+    reposbx_error why = REPOSBX_ERROR_INIT;
+    int rc = rsbx_shared_leave(session, reaping->dry_run, tell_left, &leaving, &why);
+
+    return rc == 0 ? rc : tell(reaping, session->id, "shared volumes", "", why.message, err);
 }
 
 /* Containers first, then volumes. Of a session that lives on (`over` false) only containers that
@@ -114,7 +147,7 @@ static int reap_objects(struct reaping *reaping, struct rsbx_session *session, b
         }
     }
     rsbx_journal_dispose(&journal);
-    return rc;
+    return rc == 0 && over ? reap_shares(reaping, session, err) : rc;
 }
 
 /* A folder whose documents cannot be read: half made, or damaged. */
@@ -212,6 +245,8 @@ int rsbx_reap(reposbx_reap_report *out, struct rsbx_state *state, int dry_run, r
             rc = tell(&reaping, entry->d_name, "session", "", why.message, err);
     }
     (void)closedir(folder);
+    if (rc == 0)
+        rc = rsbx_shared_reap(state, dry_run != 0, tell_unused, &reaping, err);
     if (rc != 0) {
         rsbx_reap_report_dispose(&report);
         return rc;

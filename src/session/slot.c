@@ -58,15 +58,15 @@ struct rsbx_slot_want rsbx_want_command(const struct rsbx_session *session)
 
 /* Mounts borrow the names of their stores. */
 struct store_names {
-    char guest[RSBX_NAME_BYTES], baseline[RSBX_NAME_BYTES], upper[RSBX_NAME_BYTES],
-        workspace[RSBX_NAME_BYTES];
+    const char *guest, *baseline;
+    char upper[RSBX_NAME_BYTES], workspace[RSBX_NAME_BYTES];
 };
 #define MAX_MOUNTS 4
 
 static void name_stores(struct store_names *names, const struct rsbx_session *session)
 {
-    rsbx_store_name(names->guest, session->id, "guest");
-    rsbx_store_name(names->baseline, session->id, "baseline");
+    names->guest = session->guest_store;
+    names->baseline = session->baseline_store;
     rsbx_store_name(names->upper, session->id, "upper");
     rsbx_store_name(names->workspace, session->id, "workspace");
 }
@@ -76,7 +76,9 @@ static size_t fill_mounts(struct rsbx_mount mounts[MAX_MOUNTS], const struct sto
 {
     size_t count = 0;
 
-    mounts[count++] = (struct rsbx_mount){ .store = names->guest, .at = RSBX_GUEST_FOLDER };
+    mounts[count++] = (struct rsbx_mount){ .store = names->guest,
+                                           .at = RSBX_GUEST_FOLDER,
+                                           .writable = want->seeds_guest };
     if (want->baseline > 0)
         mounts[count++] = (struct rsbx_mount){ .store = names->baseline,
                                                .at = RSBX_BASELINE_FOLDER,
@@ -334,7 +336,6 @@ int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_slot_want 
     name_stores(&names, session);
     spec.mounts = mounts;
     spec.mount_count = fill_mounts(mounts, &names, &want);
-    mounts[0].writable = true;
     spec.read_only_root = false; /* it never runs; the engine unpacks into its root's mounts */
     rc = rsbx_slot_plan(name, session, &want, err);
     if (rc == 0)

@@ -2,11 +2,13 @@
 #include "session/snapshot.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/limits.h"
+#include "base/text.h"
 
 #include "base/banned.h"
 
@@ -139,6 +141,18 @@ static int fill(struct filling *filling, struct rsbx_session *session, reposbx_e
     return REPOSBX_OK;
 }
 
+/* What the session keeps waiting; how many. */
+static size_t waiting_slots(struct rsbx_slot_want next[MAX_WAITING_SLOTS + 1],
+                            const struct rsbx_session *session)
+{
+    size_t count = 0;
+
+    while (count < session->policy->slots && count < MAX_WAITING_SLOTS)
+        next[count++] = rsbx_want_command(session);
+    next[count++] = rsbx_want_control(session, "control");
+    return count;
+}
+
 /* The sealed volume must be, byte for byte and mode for mode, what the objects say. */
 static int seal(struct filling *filling, struct rsbx_session *session, reposbx_error *err)
 {
@@ -165,9 +179,7 @@ static int seal(struct filling *filling, struct rsbx_session *session, reposbx_e
     ask.selection = selection;
     ask.want.baseline = 1;
     /* What the session keeps waiting is made while the seal is computed. */
-    while (ask.next_count < session->policy->slots && ask.next_count < MAX_WAITING_SLOTS)
-        next[ask.next_count++] = rsbx_want_command(session);
-    next[ask.next_count++] = rsbx_want_control(session, "control");
+    ask.next_count = waiting_slots(next, session);
     rc = rsbx_session_ask(&trailer, session, &ask, err);
     if (rc != 0) {
         rsbx_context(err, "verifying the baseline");
@@ -182,6 +194,19 @@ static int seal(struct filling *filling, struct rsbx_session *session, reposbx_e
         return rsbx_fail(err, REPOSBX_EPROTOCOL,
                          "modes or ignored files of the sealed baseline are not the repository's");
     return REPOSBX_OK;
+}
+
+/* The workspace's first mount is the seal's: where an overlay does not work and need not, the
+ * workspace is copied instead. */
+static int seal_or_fall_back(struct filling *filling, struct rsbx_session *session,
+                             reposbx_error *err)
+{
+    int rc = seal(filling, session, err);
+
+    if (rc == 0 || filling->order->fall_back == NULL || !rsbx_session_overlay(session))
+        return rc;
+    rc = filling->order->fall_back(session, err);
+    return rc == 0 ? seal(filling, session, err) : rc;
 }
 
 int rsbx_snapshot_make(struct rsbx_snapshot *out, struct rsbx_session *session,
@@ -209,18 +234,88 @@ int rsbx_snapshot_make(struct rsbx_snapshot *out, struct rsbx_session *session,
                                      fingerprint, err);
     RSBX_FAULT("create.filled");
     if (rc == 0)
-        rc = seal(&filling, session, err);
-    if (rc != 0 && order->fall_back != NULL && rsbx_session_overlay(session)) {
-        /* The workspace's first mount was the seal's: without overlays it is copied instead. */
-        rc = order->fall_back(session, err);
-        if (rc == 0)
-            rc = seal(&filling, session, err);
-    }
+        rc = seal_or_fall_back(&filling, session, err);
     if (rc != 0) {
         rsbx_snapshot_dispose(&snapshot);
         return rc;
     }
     memcpy(snapshot.tree, rsbx_source_facts(order->source)->tree, sizeof snapshot.tree);
+    *out = snapshot;
+    return REPOSBX_OK;
+}
+
+json_t *rsbx_snapshot_facts(const struct rsbx_snapshot *snapshot, const char *overlay)
+{
+    char rest[2 * sizeof snapshot->rest_digest + 1];
+
+    rsbx_hex(rest, snapshot->rest_digest, sizeof snapshot->rest_digest);
+    return json_pack("{s:s, s:s, s:I, s:s, s:I, s:I, s:O, s:s?}", "tree", snapshot->tree,
+                     "fingerprint", snapshot->fingerprint, "fingerprint_entries",
+                     (json_int_t)snapshot->fingerprint_entries, "rest_digest", rest, "files",
+                     (json_int_t)snapshot->files, "bytes", (json_int_t)snapshot->bytes, "notes",
+                     snapshot->notes, "overlay", overlay);
+}
+
+static int read_facts(struct rsbx_snapshot *out, const json_t *facts, reposbx_error *err)
+{
+    static const char what[] = "record of a shared baseline";
+    const char *tree;
+    const char *fingerprint;
+    const char *rest;
+    const char *digits;
+    int rc = rsbx_json_get_text(&tree, facts, "tree", what, err);
+
+    if (rc == 0)
+        rc = rsbx_json_get_text(&fingerprint, facts, "fingerprint", what, err);
+    if (rc == 0)
+        rc = rsbx_json_get_text(&rest, facts, "rest_digest", what, err);
+    if (rc == 0)
+        rc = rsbx_json_get_u64(&out->fingerprint_entries, facts, "fingerprint_entries", what, err);
+    if (rc == 0)
+        rc = rsbx_json_get_u64(&out->files, facts, "files", what, err);
+    if (rc == 0)
+        rc = rsbx_json_get_u64(&out->bytes, facts, "bytes", what, err);
+    if (rc == 0)
+        rc = rsbx_json_get_node(&out->notes, facts, "notes", JSON_ARRAY, what, err);
+    if (rc != 0)
+        return rc;
+    digits = strchr(fingerprint, ':');
+    if (digits == NULL || !rsbx_unhex(out->fingerprint_raw, 32, digits + 1) ||
+        !rsbx_unhex(out->rest_digest, 32, rest) || strlen(tree) >= sizeof out->tree ||
+        strlen(fingerprint) >= sizeof out->fingerprint)
+        return rsbx_fail(err, REPOSBX_EIO, "the record of a shared baseline is damaged");
+    (void)snprintf(out->tree, sizeof out->tree, "%s", tree);
+    (void)snprintf(out->fingerprint, sizeof out->fingerprint, "%s", fingerprint);
+    return REPOSBX_OK;
+}
+
+/* The slots that the session keeps waiting, made behind our back. A failure shows at their use. */
+static void prepare_slots(struct rsbx_session *session)
+{
+    struct rsbx_slot_want next[MAX_WAITING_SLOTS + 1];
+    struct rsbx_keeper keeper = { .done_fd = -1 };
+    const struct rsbx_keeper_plan plan = { .wants = next,
+                                           .want_count = waiting_slots(next, session) };
+
+    if (rsbx_keeper_start(&keeper, session, &plan, NULL) == 0)
+        rsbx_keeper_done(&keeper);
+}
+
+int rsbx_snapshot_known(struct rsbx_snapshot *out, struct rsbx_session *session,
+                        const struct rsbx_snapshot_order *order, const json_t *facts, bool mount,
+                        reposbx_error *err)
+{
+    struct rsbx_snapshot snapshot = { .notes = NULL };
+    struct filling filling = { .order = order, .snapshot = &snapshot };
+    int rc = read_facts(&snapshot, facts, err);
+
+    if (rc == 0 && mount)
+        rc = seal_or_fall_back(&filling, session, err);
+    else if (rc == 0)
+        prepare_slots(session);
+    if (rc != 0)
+        return rc;
+    (void)json_incref(snapshot.notes);
     *out = snapshot;
     return REPOSBX_OK;
 }

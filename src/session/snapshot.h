@@ -32,6 +32,14 @@ struct rsbx_snapshot_order {
  * copy the workspace. */
 int rsbx_snapshot_make(struct rsbx_snapshot *out, struct rsbx_session *session,
                        const struct rsbx_snapshot_order *order, reposbx_error *err);
+/* The same of a baseline that was filled and sealed before, as its facts say. `mount`: a guest reads
+ * the whole of it once more, which is also how a copied workspace is made and an overlay is tried;
+ * otherwise nothing is read and nothing runs. */
+int rsbx_snapshot_known(struct rsbx_snapshot *out, struct rsbx_session *session,
+                        const struct rsbx_snapshot_order *order, const json_t *facts, bool mount,
+                        reposbx_error *err);
+/* What rsbx_snapshot_known needs to be told later; NULL without memory. */
+json_t *rsbx_snapshot_facts(const struct rsbx_snapshot *snapshot, const char *overlay);
 void rsbx_snapshot_dispose(struct rsbx_snapshot *snapshot);
 
 #endif

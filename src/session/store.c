@@ -216,6 +216,9 @@ int rsbx_session_folder(struct rsbx_session **out, struct rsbx_state *state, con
         return rsbx_fail_memory(err);
     session->dir_fd = session->audit_fd = session->lock_fd = session->journal_fd = -1;
     (void)snprintf(session->id, sizeof session->id, "%s", id);
+    session->state_fd = fcntl(state->dir_fd, F_DUPFD_CLOEXEC, 3);
+    if (session->state_fd < 0)
+        return rsbx_fail_errno(err, REPOSBX_EINTERNAL, "cannot keep the state folder open");
     rc = open_folder(&session->dir_fd, state->sessions_fd, id, false, err);
     if (rc == REPOSBX_ENOTFOUND)
         return no_session(id, err);
@@ -297,6 +300,8 @@ void rsbx_session_free(struct rsbx_session *session)
         (void)close(session->lock_fd);
     if (session->dir_fd >= 0)
         (void)close(session->dir_fd);
+    if (session->state_fd >= 0)
+        (void)close(session->state_fd);
     free(session);
 }
 

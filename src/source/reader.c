@@ -257,6 +257,10 @@ static int work(struct reader *reader, reposbx_error *err)
         return rc;
     if (options->revision != NULL) {
         rc = rsbx_repo_open_git(&reader->repo, options->owner, err);
+        if (rc == 0 && options->head_only) {
+            rc = check_head(reader, true, err);
+            return rc == 0 ? rsbx_wire_done(&reader->wire, err) : rc;
+        }
         if (rc == 0)
             rc = list_commit(&commit, reader, err);
     } else {

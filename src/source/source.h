@@ -41,6 +41,7 @@ struct rsbx_source_options {
     const char *const *excludes; /* subtrees left out of the fingerprint: normal form, sorted, none below another */
     size_t exclude_count;
     uint64_t wall_ms;         /* the child's wall clock; 0: RSBX_READER_MS */
+    bool head_only;           /* set by rsbx_source_recheck */
 };
 
 #define RSBX_OID_BYTES 20U
@@ -100,6 +101,9 @@ int rsbx_source_open(struct rsbx_source **out, const struct rsbx_source_options 
 const struct rsbx_source_facts *rsbx_source_facts(const struct rsbx_source *source);
 int rsbx_source_next(struct rsbx_source_event *out, struct rsbx_source *source, reposbx_error *err);
 void rsbx_source_free(struct rsbx_source *source);
+/* For who has no need of the blobs: looks again that the repository's HEAD is at the revision, as
+ * the stream's end would have done. Nothing to check of a plain folder. */
+int rsbx_source_recheck(const struct rsbx_source_options *options, reposbx_error *err);
 
 /* The canonical selection JSON of FINGERPRINT for these exclusions (caller frees), and checks that
  * they are allowed: normal-form relative paths; sorts and drops duplicates in place is the caller's

@@ -314,11 +314,11 @@ static int start(struct rsbx_source *source, const struct rsbx_source_options *o
         return rc;
     /* Fewer switches between the two; a smaller pipe works as well. */
     (void)fcntl(source->child.pipe_fd, F_SETPIPE_SZ, PIPE_BYTES);
-    return take_facts(source, err);
+    return REPOSBX_OK;
 }
 
-int rsbx_source_open(struct rsbx_source **out, const struct rsbx_source_options *options,
-                     reposbx_error *err)
+static int open_child(struct rsbx_source **out, const struct rsbx_source_options *options,
+                      reposbx_error *err)
 {
     struct rsbx_source *source;
     int rc = check_options(options, err);
@@ -329,6 +329,41 @@ int rsbx_source_open(struct rsbx_source **out, const struct rsbx_source_options 
     if (source == NULL)
         return rsbx_fail_memory(err);
     rc = start(source, options, err);
+    if (rc == 0)
+        *out = source;
+    else
+        rsbx_source_free(source);
+    return rc;
+}
+
+int rsbx_source_recheck(const struct rsbx_source_options *options, reposbx_error *err)
+{
+    struct rsbx_source_options head = *options;
+    struct rsbx_source *source = NULL;
+    int rc;
+
+    if (options->revision == NULL)
+        return REPOSBX_OK;
+    head.head_only = true;
+    rc = open_child(&source, &head, err);
+    if (rc == 0)
+        rc = need(source, 1, err);
+    if (rc == 0 && source->buffer[source->at] == RSBX_WIRE_ERROR)
+        rc = take_error(source, err);
+    else if (rc == 0 && source->buffer[source->at] != RSBX_WIRE_DONE)
+        rc = nonsense("something before the end", err);
+    rsbx_source_free(source);
+    return rc;
+}
+
+int rsbx_source_open(struct rsbx_source **out, const struct rsbx_source_options *options,
+                     reposbx_error *err)
+{
+    struct rsbx_source *source = NULL;
+    int rc = open_child(&source, options, err);
+
+    if (rc == 0)
+        rc = take_facts(source, err);
     if (rc != 0) {
         rsbx_source_free(source);
         return rc;
@@ -539,8 +574,8 @@ static int give_data(struct rsbx_source_event *out, struct rsbx_source *source, 
 {
     bool link = source->mode == RSBX_MODE_LINK;
     int rc = need(source, link ? (size_t)source->left : 1, err);
-    const uint8_t *bytes = source->buffer + source->at;
-    size_t part = source->used - source->at;
+    const uint8_t *bytes;
+    size_t part;
 
     if (rc != 0)
         return rc;
@@ -554,11 +589,8 @@ static int give_data(struct rsbx_source_event *out, struct rsbx_source *source, 
     source->at += part;
     source->left -= part;
     /* Before the last piece goes out, so that no blob is ever handed on whole and wrong. */
-    if (source->left == 0) {
-        rc = check_blob(source, err);
-        if (rc != 0)
-            return rc;
-    }
+    if (source->left == 0 && (rc = check_blob(source, err)) != 0)
+        return rc;
     memset(out, 0, sizeof *out);
     out->kind = RSBX_SOURCE_DATA;
     out->path = source->path;

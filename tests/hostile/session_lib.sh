@@ -72,6 +72,12 @@ engine_names() {
     curl --noproxy '*' -q -sS --max-time 30 --unix-socket "$socket" http://engine/v1.41/volumes |
         jq -r '.Volumes // [] | .[].Name'
 }
+# "NAME OWNER" of all volumes that belong to a session.
+engine_owners() {
+    curl --noproxy '*' -q -sS --max-time 30 --unix-socket "${1#unix://}" http://engine/v1.41/volumes |
+        jq -r '.Volumes // [] | .[] | select(.Labels["reposbx.session"] != null)
+            | .Name + " " + .Labels["reposbx.session"]'
+}
 # left ID…: what these sessions have on the engine.
 left() {
     local id
@@ -113,10 +119,12 @@ sweep() {
     for job in $(jobs -p); do kill -KILL "$job" 2> /dev/null; done
     wait 2> /dev/null
     export REPOSBX_STATE_DIR=$scratch/state REPOSBX_ENGINE=$ENGINE
-    for folder in "$REPOSBX_STATE_DIR"/sessions/sbx-*; do
-        [ -d "$folder" ] && timeout 60 "$reposbx" -q session close "${folder##*/}" > /dev/null 2>&1
+    for REPOSBX_STATE_DIR in "$scratch/state" "$scratch/bystanders"; do
+        for folder in "$REPOSBX_STATE_DIR"/sessions/sbx-*; do
+            [ -d "$folder" ] && timeout 60 "$reposbx" -q session close "${folder##*/}" > /dev/null 2>&1
+        done
+        [ -d "$REPOSBX_STATE_DIR" ] && timeout 60 "$reposbx" -q reap > /dev/null 2>&1
     done
-    timeout 60 "$reposbx" -q reap > /dev/null 2>&1
     rm -rf "$scratch"
 }
 trap sweep EXIT

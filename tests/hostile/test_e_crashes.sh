@@ -28,7 +28,7 @@ table=$scratch/table
 act() {
     input=/dev/null
     case $1 in
-    create) run "${create[@]}" ;;
+    create | create-known) run "${create[@]}" ;;
     exec) run session exec "$id" -- sh -c 'echo out; echo err >&2; echo x >> grown' ;;
     write)
         input=$scratch/input
@@ -57,6 +57,14 @@ before() {
     rm -f "$out"/*
 }
 
+# shared_left: what is there of stores that the sessions so far have made and shared, and their folders.
+shared_left() {
+    local one
+    engine_owners "$ENGINE" > "$scratch/owners"
+    for one in "${!finished[@]}"; do grep -F -- " $one" "$scratch/owners"; done
+    ls "$REPOSBX_STATE_DIR/shared"
+}
+
 # points COMMAND: "name count" of every point that it passes.
 points() {
     before "$1"
@@ -64,7 +72,7 @@ points() {
     REPOSBX_FAULT=all REPOSBX_FAULT_LOG=$scratch/log act "$1"
     if [ "$code" -ne 0 ]; then fail "$1 does not work undisturbed: exit $code"; fi
     case $1 in
-    create)
+    create | create-known)
         expect 0 session close "$(cat "$scratch/out")"
         ;;
     close) id= ;;
@@ -75,7 +83,8 @@ points() {
 }
 
 # Names in the state folder that have no business there.
-allowed='^\./(guest|cache|sessions)$'
+allowed='^\./(sessions|shared)$'
+allowed+='|^\./shared/(guest1|base1)-[0-9a-f]+-[0-9a-f]+(/(lock|record\.json|manifest|sbx-[0-9a-f]{32}))?$'
 allowed+='|^\./sessions/sbx-[0-9a-f]{32}(/(audit|journal|keepers|lock|manifest|metadata\.json|spec\.json'
 allowed+='|audit/(events\.jsonl|head\.json|streams|streams/cmd-[0-9]+\.(stdout|stderr))))?$'
 strangers() {
@@ -92,7 +101,7 @@ whole() {
     is "$what: strange files" "$(strangers)" ''
     for folder in "$REPOSBX_STATE_DIR"/sessions/sbx-*; do
         one=${folder##*/}
-        if [ "$one" != "$bystander" ] && [ -z "${finished[$one]:-}" ]; then known[$one]=1; fi
+        if [ -z "${finished[$one]:-}" ]; then known[$one]=1; fi
     done
     engine_names "$ENGINE" > "$scratch/names"
     for one in "${!known[@]}"; do
@@ -117,6 +126,10 @@ whole() {
         unset "known[$one]"
         finished[$one]=1
     done
+    # What the sessions shared is gone with the last of them.
+    if [ ${#known[@]} -eq 0 ]; then
+        is "$what: shared stores" "$(shared_left)" ''
+    fi
 }
 declare -A known finished
 
@@ -187,15 +200,19 @@ crash() {
 }
 
 # ---- the bystander: a session with a running command ----
+# In a state folder of its own: what it shares is not what the sessions under test share.
+own_state=$REPOSBX_STATE_DIR
+REPOSBX_STATE_DIR=$scratch/bystanders
 new_session
 bystander=$id
 "$reposbx" session exec "$bystander" -- sh -c 'echo alive; while :; do sleep 1; done' \
     > "$scratch/bystander" 2> "$scratch/bystander.err" &
 holder=$!
 within 60 grep -q alive "$scratch/bystander" || fail "the bystander does not run"
+REPOSBX_STATE_DIR=$own_state
 id=
 
-[ $# -gt 0 ] || set -- exec write read diff artifacts close create reap
+[ $# -gt 0 ] || set -- exec write read diff artifacts create-known close create reap
 for command in "$@"; do
     crash "$command"
 done
@@ -204,6 +221,7 @@ done
 if kill -TERM $holder; then pass; else fail "the bystander is gone"; fi
 wait $holder
 is "the bystander's end" $? 143
+REPOSBX_STATE_DIR=$scratch/bystanders
 expect 0 session exec "$bystander" -- grep -q one src/text.txt
 expect 0 session close "$bystander"
 is "left of the bystander" "$(left "$bystander")" ''
