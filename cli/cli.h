@@ -95,6 +95,7 @@ extern const struct rsbx_cli_command rsbx_cli_session_artifacts;
 extern const struct rsbx_cli_command rsbx_cli_session_show;
 extern const struct rsbx_cli_command rsbx_cli_session_list;
 extern const struct rsbx_cli_command rsbx_cli_session_log;
+extern const struct rsbx_cli_command rsbx_cli_session_fork;
 extern const struct rsbx_cli_command rsbx_cli_session_close;
 extern const struct rsbx_cli_command rsbx_cli_reap;
 extern const struct rsbx_cli_command rsbx_cli_audit_verify;
@@ -112,6 +113,9 @@ int rsbx_cli_open_provider(reposbx_provider **out, const struct rsbx_cli *cli, r
 /* The session named by the call's first operand; both are the caller's. */
 int rsbx_cli_open_session(reposbx_session **session, reposbx_provider **provider,
                           const struct rsbx_cli_call *call, reposbx_error *err);
+/* The id of a session that was just made, or its metadata with --json; the exit code. */
+int rsbx_cli_print_new_session(const struct rsbx_cli_call *call, reposbx_provider *provider,
+                               const reposbx_session *session);
 
 /* ---- reading what the caller gives (files.c) ---- */
 

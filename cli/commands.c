@@ -14,6 +14,7 @@ const struct rsbx_cli_command *const rsbx_cli_commands[] = {
     &rsbx_cli_session_show,
     &rsbx_cli_session_list,
     &rsbx_cli_session_log,
+    &rsbx_cli_session_fork,
     &rsbx_cli_session_close,
     &rsbx_cli_reap,
     &rsbx_cli_audit_verify,

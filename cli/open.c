@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "cleanup.h"
 #include "cli.h"
+#include "output.h"
 
 int rsbx_cli_open_provider(reposbx_provider **out, const struct rsbx_cli *cli, reposbx_error *err)
 {
@@ -18,4 +22,28 @@ int rsbx_cli_open_session(reposbx_session **session, reposbx_provider **provider
     if (rc < 0)
         return rc;
     return reposbx_session_open(session, *provider, call->operands[0], err);
+}
+
+int rsbx_cli_print_new_session(const struct rsbx_cli_call *call, reposbx_provider *provider,
+                               const reposbx_session *session)
+{
+    RSBX_CLI_AUTO(text) char *metadata = NULL;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    int code;
+
+    if (!call->cli->json) {
+        rsbx_cli_print_text(reposbx_session_id(session));
+    } else {
+        if (reposbx_session_metadata_json(&metadata, provider, reposbx_session_id(session), &err) <
+            0) {
+            rsbx_cli_note(call->cli, "session %s was created", reposbx_session_id(session));
+            return rsbx_cli_fail(call->cli, &err);
+        }
+        rsbx_cli_print_text(metadata);
+    }
+    code = rsbx_cli_finish(call->cli, RSBX_CLI_OK);
+    /* An id that nobody has seen would be lost until reap. */
+    if (code != RSBX_CLI_OK)
+        (void)fprintf(stderr, "reposbx: session %s was created\n", reposbx_session_id(session));
+    return code;
 }

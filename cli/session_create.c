@@ -114,9 +114,7 @@ static int run(const struct rsbx_cli_call *call)
     RSBX_CLI_AUTO(provider) reposbx_provider *provider = NULL;
     RSBX_CLI_AUTO(policy) reposbx_policy *policy = NULL;
     RSBX_CLI_AUTO(session) reposbx_session *session = NULL;
-    RSBX_CLI_AUTO(text) char *metadata = NULL;
     reposbx_error err = REPOSBX_ERROR_INIT;
-    int code;
 
     if (check(options, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
@@ -125,21 +123,7 @@ static int run(const struct rsbx_cli_call *call)
     if (rsbx_cli_open_provider(&provider, call->cli, &err) < 0 ||
         create(&session, provider, call->cli, options, policy, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
-    if (!call->cli->json) {
-        rsbx_cli_print_text(reposbx_session_id(session));
-    } else {
-        if (reposbx_session_metadata_json(&metadata, provider, reposbx_session_id(session), &err) <
-            0) {
-            rsbx_cli_note(call->cli, "session %s was created", reposbx_session_id(session));
-            return rsbx_cli_fail(call->cli, &err);
-        }
-        rsbx_cli_print_text(metadata);
-    }
-    code = rsbx_cli_finish(call->cli, RSBX_CLI_OK);
-    /* An id that nobody has seen would be lost until reap. */
-    if (code != RSBX_CLI_OK)
-        (void)fprintf(stderr, "reposbx: session %s was created\n", reposbx_session_id(session));
-    return code;
+    return rsbx_cli_print_new_session(call, provider, session);
 }
 
 static const struct rsbx_cli_option table[] = {

@@ -346,6 +346,16 @@ typedef struct reposbx_artifact_options {
 int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *session,
                               const reposbx_artifact_options *options, reposbx_error *err);
 
+/* ---- fork ---- */
+
+/* A new session from the present state of this one's workspace: same image, policy, source and kind
+ * of workspace, a lease and a log of its own. The baseline is shared, so the cost is that of what
+ * was changed. Carried over are files, folders, symlinks and fifos with their permissions and
+ * modification times; hard links become files of their own; sockets and devices stay behind and are
+ * named in the metadata's "left_behind". The two sessions know nothing of each other afterwards. */
+int reposbx_session_fork(reposbx_session **out, reposbx_session *session,
+                         reposbx_provider *provider, reposbx_error *err);
+
 /* ---- close, reap ---- */
 
 #define REPOSBX_KEEP_AUDIT 0

@@ -255,6 +255,20 @@ int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *ses
     SERVE(session, rsbx_session_artifacts(out, session->own, options, err));
 }
 
+int reposbx_session_fork(reposbx_session **out, reposbx_session *session,
+                         reposbx_provider *provider, reposbx_error *err)
+{
+    struct rsbx_session *own = NULL;
+    int rc;
+
+    if (out == NULL || session == NULL || provider == NULL)
+        return missing(out == NULL ? "out" : session == NULL ? "session" : "provider", err);
+    (void)pthread_mutex_lock(&session->mutex);
+    rc = rsbx_session_fork(&own, provider->state, session->own, err);
+    (void)pthread_mutex_unlock(&session->mutex);
+    return rc != 0 ? rc : wrap(out, own, err);
+}
+
 int reposbx_session_close(reposbx_session *session, int flags, reposbx_error *err)
 {
     if (session == NULL)

@@ -3,9 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
-
-#include "guest/io.h"
 
 uint32_t rsbx_git_mode(const struct stat *status)
 {
@@ -72,6 +71,69 @@ long rsbx_read_piece(int fd, void *bytes, size_t length)
         have += (size_t)got;
     }
     return (long)have;
+}
+
+void rsbx_receive_piece(struct rsbx_message *message, uint64_t left)
+{
+    rsbx_io_receive(message);
+    if (message->type != RSBX_WIRE_DATA || message->length == 0 || message->length > left) {
+        rsbx_guest_malformed();
+    }
+}
+
+int rsbx_receive_file(int fd, uint64_t size)
+{
+    struct rsbx_message message;
+
+    while (size > 0) {
+        int result;
+
+        rsbx_receive_piece(&message, size);
+        result = rsbx_write_all(fd, message.payload, message.length);
+        if (result < 0) {
+            return result;
+        }
+        size -= message.length;
+    }
+    return 0;
+}
+
+int rsbx_receive_target(char target[RSBX_GUEST_LINK_ROOM], uint64_t size)
+{
+    struct rsbx_message message;
+    size_t have = 0;
+
+    if (size == 0 || size >= RSBX_GUEST_LINK_ROOM) {
+        return -ENAMETOOLONG;
+    }
+    while (have < size) {
+        rsbx_receive_piece(&message, size - have);
+        memcpy(target + have, message.payload, message.length);
+        have += message.length;
+    }
+    target[have] = '\0';
+    return strlen(target) == have ? 0 : -EINVAL;
+}
+
+int rsbx_same_content(int left_fd, int right_fd)
+{
+    static uint8_t left[RSBX_WIRE_PIECE_BYTES], right[RSBX_WIRE_PIECE_BYTES];
+
+    for (;;) {
+        long had = rsbx_read_piece(left_fd, left, sizeof(left));
+        long has = rsbx_read_piece(right_fd, right, sizeof(right));
+
+        if (had < 0 || has < 0) {
+            return (int)(had < 0 ? had : has);
+        }
+        if (had != has || memcmp(left, right, (size_t)had) != 0) {
+            return 0;
+        }
+        if (had == 0) {
+            return 1;
+        }
+        rsbx_io_check();
+    }
 }
 
 int rsbx_write_all(int fd, const void *bytes, size_t length)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "guest/guest.h"
+#include "guest/io.h"
 
 /* Longest target of a symlink, and one byte more that shows that there is none longer. */
 #define RSBX_GUEST_LINK_ROOM 4097U
@@ -31,6 +32,14 @@ void rsbx_count_bytes(struct rsbx_guest *guest, uint64_t *total, uint64_t size, 
                       size_t path_length);
 /* Reads up to a whole piece; the number of bytes, 0 at the end, or a negative errno. */
 long rsbx_read_piece(int fd, void *bytes, size_t length);
+/* The next piece of content that comes in: never empty, never more than is missing. */
+void rsbx_receive_piece(struct rsbx_message *message, uint64_t left);
+/* `size` bytes of content into an open file; 0 or a negative errno. */
+int rsbx_receive_file(int fd, uint64_t size);
+/* A symlink's target of `size` bytes, NUL-terminated; 0 or a negative errno. */
+int rsbx_receive_target(char target[RSBX_GUEST_LINK_ROOM], uint64_t size);
+/* Whether what two descriptors give from here on is the same: 1, 0, or a negative errno. */
+int rsbx_same_content(int left_fd, int right_fd);
 /* All of it, or a negative errno. */
 int rsbx_write_all(int fd, const void *bytes, size_t length);
 

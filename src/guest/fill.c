@@ -25,35 +25,19 @@ static _Noreturn void fail_entry(struct rsbx_guest *guest, int error, const stru
     rsbx_guest_fail(guest, error, "cannot be made in the baseline", entry->path, entry->length);
 }
 
-/* The next piece of an entry's content: never empty, never more than is missing. */
-static void receive_piece(struct rsbx_message *message, uint64_t left)
-{
-    rsbx_io_receive(message);
-    if (message->type != RSBX_WIRE_DATA || message->length == 0 || message->length > left) {
-        rsbx_guest_malformed();
-    }
-}
-
 static void fill_file(struct rsbx_guest *guest, const struct incoming *entry)
 {
-    struct rsbx_message message;
-    uint64_t left = entry->size;
     int fd = openat(entry->folder_fd, entry->name,
                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                     (mode_t)(entry->mode & 0777U));
+    int result;
 
     if (fd < 0) {
         fail_entry(guest, errno, entry);
     }
-    while (left > 0) {
-        int result;
-
-        receive_piece(&message, left);
-        result = rsbx_write_all(fd, message.payload, message.length);
-        if (result < 0) {
-            fail_entry(guest, -result, entry);
-        }
-        left -= message.length;
+    result = rsbx_receive_file(fd, entry->size);
+    if (result < 0) {
+        fail_entry(guest, -result, entry);
     }
     if (close(fd) != 0) {
         fail_entry(guest, errno, entry);
@@ -63,20 +47,10 @@ static void fill_file(struct rsbx_guest *guest, const struct incoming *entry)
 static void fill_link(struct rsbx_guest *guest, const struct incoming *entry)
 {
     char target[RSBX_GUEST_LINK_ROOM];
-    struct rsbx_message message;
-    size_t have = 0;
+    int result = rsbx_receive_target(target, entry->size);
 
-    if (entry->size == 0 || entry->size >= sizeof(target)) {
-        fail_entry(guest, ENAMETOOLONG, entry);
-    }
-    while (have < entry->size) {
-        receive_piece(&message, entry->size - have);
-        memcpy(target + have, message.payload, message.length);
-        have += message.length;
-    }
-    target[have] = '\0';
-    if (strlen(target) != have) {
-        fail_entry(guest, EINVAL, entry);
+    if (result < 0) {
+        fail_entry(guest, -result, entry);
     }
     if (symlinkat(target, entry->folder_fd, entry->name) != 0) {
         fail_entry(guest, errno, entry);

@@ -152,6 +152,12 @@ static void serve(struct rsbx_guest *guest)
     case RSBX_OP_COLLECT:
         rsbx_guest_collect(guest);
         break;
+    case RSBX_OP_PACK:
+        rsbx_guest_pack(guest);
+        break;
+    case RSBX_OP_UNPACK:
+        rsbx_guest_unpack(guest);
+        break;
     default:
         rsbx_guest_malformed();
     }

@@ -53,5 +53,7 @@ void rsbx_guest_read(struct rsbx_guest *guest);
 void rsbx_guest_write(struct rsbx_guest *guest);
 void rsbx_guest_scan(struct rsbx_guest *guest);
 void rsbx_guest_collect(struct rsbx_guest *guest);
+void rsbx_guest_pack(struct rsbx_guest *guest);
+void rsbx_guest_unpack(struct rsbx_guest *guest);
 
 #endif

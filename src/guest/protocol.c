@@ -54,7 +54,7 @@ uint32_t rsbx_wire_get_u32(const uint8_t in[4])
 
 static bool known_type(uint32_t type)
 {
-    return (type >= RSBX_WIRE_GREETING && type <= RSBX_WIRE_ENTRY) ||
+    return (type >= RSBX_WIRE_GREETING && type <= RSBX_WIRE_NODE) ||
            (type >= RSBX_WIRE_HELLO && type <= RSBX_WIRE_TRAILER);
 }
 
@@ -146,7 +146,7 @@ bool rsbx_wire_get_hello(struct rsbx_hello *out, const uint8_t *in, size_t lengt
 
 static bool known_op(uint32_t op)
 {
-    return op >= RSBX_OP_EXEC && op <= RSBX_OP_COLLECT;
+    return op >= RSBX_OP_EXEC && op <= RSBX_OP_UNPACK;
 }
 
 void rsbx_wire_put_request(uint8_t out[RSBX_REQUEST_BYTES], const struct rsbx_request *in)
@@ -226,6 +226,42 @@ bool rsbx_wire_get_entry(struct rsbx_entry *out, const uint8_t *in, size_t lengt
     }
     entry.path = (const char *)in;
     *out = entry;
+    return true;
+}
+
+void rsbx_wire_put_node(uint8_t out[RSBX_NODE_FIXED_BYTES], const struct rsbx_node *in)
+{
+    put(&out, in->kind, 4);
+    put(&out, in->reason, 4);
+    put(&out, in->mode, 4);
+    put(&out, (uint64_t)in->mtime_ns, 8);
+    put(&out, in->size, 8);
+    put(&out, in->path_length, 4);
+}
+
+bool rsbx_wire_get_node(struct rsbx_node *out, const uint8_t *in, size_t length)
+{
+    struct rsbx_node node;
+
+    if (length <= RSBX_NODE_FIXED_BYTES || length > RSBX_WIRE_MAX_PAYLOAD) {
+        return false;
+    }
+    node.kind = get32(&in);
+    node.reason = get32(&in);
+    node.mode = get32(&in);
+    node.mtime_ns = (int64_t)get(&in, 8);
+    node.size = get(&in, 8);
+    node.path_length = get32(&in);
+    if (node.kind < RSBX_NODE_GONE || node.kind > RSBX_NODE_OMITTED || node.mode > 07777U ||
+        node.reason > RSBX_OMIT_TOO_DEEP ||
+        (node.kind == RSBX_NODE_OMITTED) != (node.reason != RSBX_OMIT_NONE) ||
+        (node.size != 0 && node.kind != RSBX_NODE_FILE && node.kind != RSBX_NODE_LINK) ||
+        node.path_length != length - RSBX_NODE_FIXED_BYTES ||
+        memchr(in, 0, node.path_length) != NULL) {
+        return false;
+    }
+    node.path = (const char *)in;
+    *out = node;
     return true;
 }
 

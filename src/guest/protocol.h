@@ -56,6 +56,7 @@ enum rsbx_wire_type {
     RSBX_WIRE_DATA = 5,
     RSBX_WIRE_END = 6,
     RSBX_WIRE_ENTRY = 7,
+    RSBX_WIRE_NODE = 8,
     RSBX_WIRE_HELLO = 16,
     RSBX_WIRE_STDOUT = 17,
     RSBX_WIRE_STDERR = 18,
@@ -72,7 +73,10 @@ enum rsbx_wire_op {
     RSBX_OP_READ = 5,  /* DATA… END of the regular file PATH of the workspace */
     RSBX_OP_WRITE = 6, /* DATA… END in, atomically to PATH of the workspace */
     RSBX_OP_SCAN = 7,  /* ENTRY + DATA… END (old) + DATA… END (new) for every difference */
-    RSBX_OP_COLLECT = 8 /* ENTRY + DATA… END for each regular file at and below each PATH */
+    RSBX_OP_COLLECT = 8, /* ENTRY + DATA… END for each regular file at and below each PATH */
+    RSBX_OP_PACK = 9,   /* NODE (and DATA… END of files and links) for everything that makes the
+                           workspace another than the baseline, a folder before what is in it */
+    RSBX_OP_UNPACK = 10 /* the same in, then END: into a workspace that is still the baseline's */
 };
 
 /* Fixed places inside every container. */
@@ -134,7 +138,7 @@ struct rsbx_hello {
 #define RSBX_REQUEST_COPY 1U        /* SEAL: also copy into the workspace */
 #define RSBX_REQUEST_PARENTS 2U     /* WRITE: make missing parent folders */
 #define RSBX_REQUEST_EXECUTABLE 4U  /* WRITE: mode 755 instead of 644 */
-#define RSBX_REQUEST_UPPER 32U      /* SCAN: what RSBX_UPPER_FOLDER/upper lacks is unchanged */
+#define RSBX_REQUEST_UPPER 32U      /* SCAN, PACK: what RSBX_UPPER_FOLDER/upper lacks is unchanged */
 #define RSBX_REQUEST_STDIN 8U       /* EXEC: DATA… END follow; without it stdin is /dev/null */
 #define RSBX_REQUEST_BASELINE 16U   /* COLLECT: the paths are those of the baseline */
 
@@ -142,8 +146,9 @@ struct rsbx_request {
     uint32_t op;
     uint32_t flags;
     uint64_t timeout_ms;     /* EXEC: from GO on; 0 = none (other operations) */
-    uint64_t max_bytes;      /* EXEC: captured stdout + stderr; READ, SCAN, COLLECT: content */
-    uint64_t max_entries;    /* LIST, SCAN, COLLECT, FILL: entries */
+    uint64_t max_bytes;      /* EXEC: captured stdout + stderr; READ, SCAN, COLLECT, PACK, UNPACK:
+                                content */
+    uint64_t max_entries;    /* LIST, SCAN, COLLECT, FILL, PACK, UNPACK: entries */
     uint32_t argc, envc;     /* how many TEXT of these kinds follow */
 };
 #define RSBX_REQUEST_BYTES (4U * 2U + 8U * 3U + 4U * 2U)
@@ -192,6 +197,30 @@ struct rsbx_entry {
     uint32_t path_length;
 };
 #define RSBX_ENTRY_FIXED_BYTES 40U
+
+/* What a NODE is. */
+enum rsbx_node_kind {
+    RSBX_NODE_GONE = 1,   /* of the baseline; a folder with all that is in it */
+    RSBX_NODE_FOLDER = 2,
+    RSBX_NODE_FILE = 3,   /* its content follows */
+    RSBX_NODE_LINK = 4,   /* its target follows */
+    RSBX_NODE_FIFO = 5,
+    RSBX_NODE_TIMES = 6,  /* the baseline's own but for its modification time */
+    RSBX_NODE_OMITTED = 7 /* `reason` says why it stays behind */
+};
+
+/* NODE payload: 32 bytes and the path. Of what stands there already anything but a folder makes way
+ * for a node that is none. */
+struct rsbx_node {
+    uint32_t kind;
+    uint32_t reason;       /* enum rsbx_omit_reason; RSBX_OMIT_NONE but for OMITTED */
+    uint32_t mode;         /* permission bits, 07777 at most */
+    int64_t mtime_ns;      /* since 1970 */
+    uint64_t size;         /* FILE, LINK */
+    const char *path;      /* as in an entry */
+    uint32_t path_length;
+};
+#define RSBX_NODE_FIXED_BYTES 32U
 
 /* FAIL payload: code (an errno value), 4 bytes; then text for people (UTF-8 not promised). It is
  * followed by the TRAILER. */
@@ -246,6 +275,8 @@ void rsbx_wire_put_request(uint8_t out[RSBX_REQUEST_BYTES], const struct rsbx_re
 bool rsbx_wire_get_request(struct rsbx_request *out, const uint8_t *in, size_t length);
 void rsbx_wire_put_entry(uint8_t out[RSBX_ENTRY_FIXED_BYTES], const struct rsbx_entry *in);
 bool rsbx_wire_get_entry(struct rsbx_entry *out, const uint8_t *in, size_t length);
+void rsbx_wire_put_node(uint8_t out[RSBX_NODE_FIXED_BYTES], const struct rsbx_node *in);
+bool rsbx_wire_get_node(struct rsbx_node *out, const uint8_t *in, size_t length);
 bool rsbx_wire_get_fail(struct rsbx_fail *out, const uint8_t *in, size_t length);
 void rsbx_wire_put_trailer(uint8_t out[RSBX_TRAILER_BYTES], const struct rsbx_trailer *in);
 bool rsbx_wire_get_trailer(struct rsbx_trailer *out, const uint8_t *in, size_t length);

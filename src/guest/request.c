@@ -68,6 +68,7 @@ static uint32_t flags_of(uint32_t op)
     case RSBX_OP_SEAL:
         return RSBX_REQUEST_COPY;
     case RSBX_OP_SCAN:
+    case RSBX_OP_PACK:
         return RSBX_REQUEST_UPPER;
     case RSBX_OP_WRITE:
         return RSBX_REQUEST_PARENTS | RSBX_REQUEST_EXECUTABLE;

@@ -63,12 +63,17 @@ static int on_message(void *payload, const struct rsbx_wire_message *message, re
     struct asking *asking = payload;
     const struct rsbx_ask *ask = asking->ask;
     struct rsbx_entry entry;
+    struct rsbx_node node;
 
     switch (message->type) {
     case RSBX_WIRE_ENTRY:
         if (ask->entry == NULL || !rsbx_wire_get_entry(&entry, message->bytes, message->length))
             break;
         return ask->entry(ask->payload, &entry, err);
+    case RSBX_WIRE_NODE:
+        if (ask->node == NULL || !rsbx_wire_get_node(&node, message->bytes, message->length))
+            break;
+        return ask->node(ask->payload, &node, err);
     case RSBX_WIRE_DATA:
         if (ask->data == NULL || message->length == 0)
             break;

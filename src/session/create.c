@@ -236,28 +236,36 @@ static int make_metadata(struct rsbx_session *session, const struct creation *cr
     return session->metadata != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
 }
 
-static int make_spec(struct rsbx_session *session, const struct creation *creation,
-                     reposbx_error *err)
+static json_t *excludes_value(const struct creation *creation)
 {
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr excludes = json_array();
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr stores = NULL;
+    json_t *excludes = json_array();
+
+    for (size_t i = 0; i < creation->excludes.count; i++) {
+        const char *path = creation->excludes.list[i];
+
+        if (json_array_append_new(excludes, rsbx_json_bytes(path, strlen(path))) != 0) {
+            json_decref(excludes);
+            return NULL;
+        }
+    }
+    return excludes;
+}
+
+int rsbx_session_write_spec(struct rsbx_session *session, const json_t *excludes, json_t *stores,
+                            reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr owned = stores;
     char boot[RSBX_BOOT_ID_BYTES];
     int rc = rsbx_boot_id(boot, err);
 
     if (rc != 0)
         return rc;
-    for (size_t i = 0; i < creation->excludes.count; i++) {
-        if (json_array_append_new(excludes, rsbx_json_bytes(creation->excludes.list[i],
-                                                            strlen(creation->excludes.list[i]))) != 0)
-            return rsbx_fail_memory(err);
-    }
     session->spec =
         json_pack("{s:i, s:s, s:i, s:s, s:I, s:I, s:O}", "version", 1, "engine", session->engine,
                   "engine_known", (int)session->provider->known, "boot_id", boot, "monotonic_ns",
                   (json_int_t)rsbx_now_ns(), "wall_ns", (json_int_t)rsbx_wall_ns(), "excludes",
                   excludes);
-    stores = rsbx_join_spec(&creation->joined, session);
-    if (session->spec == NULL || json_object_update(session->spec, stores) != 0)
+    if (session->spec == NULL || json_object_update(session->spec, owned) != 0)
         return rsbx_fail_memory(err);
     return rsbx_session_save(session, "spec.json", session->spec, err);
 }
@@ -266,16 +274,10 @@ static int make_spec(struct rsbx_session *session, const struct creation *creati
 static json_t *baseline_parts(const struct creation *creation)
 {
     const struct rsbx_source_options *options = &creation->source_options;
-    json_t *excludes = json_array();
 
-    for (size_t i = 0; i < creation->excludes.count; i++) {
-        if (json_array_append_new(excludes, rsbx_json_bytes(creation->excludes.list[i],
-                                                            strlen(creation->excludes.list[i]))) != 0)
-            return NULL;
-    }
     return json_pack("{s:i, s:i, s:i, s:o}", "symlinks", (int)options->symlinks, "submodules",
                      (int)options->submodules, "attributes", (int)options->attributes, "excludes",
-                     excludes);
+                     excludes_value(creation));
 }
 
 /* Joins the stores, and settles the kind of workspace by what is known of overlays here. */
@@ -307,37 +309,26 @@ static int join(struct rsbx_session *session, struct creation *creation, reposbx
     return REPOSBX_OK;
 }
 
-/* The folder with everything in it that a later close or reap needs. */
-static int make_folder(struct rsbx_session **out, struct rsbx_state *state,
-                       struct creation *creation, reposbx_error *err)
+int rsbx_session_begin(struct rsbx_session **out, struct rsbx_state *state, reposbx_error *err)
 {
     uint8_t salt[16];
     char id[REPOSBX_SESSION_ID_BYTES] = "sbx-";
-    struct rsbx_session *session = NULL;
     int rc = rsbx_random(salt, sizeof salt, err);
 
     if (rc != 0)
         return rc;
     rsbx_hex(id + 4, salt, sizeof salt);
-    rc = rsbx_session_folder(&session, state, id, true, err);
-    if (rc != 0)
-        return rc;
-    *out = session; /* from here on the caller clears up */
-    session->policy = creation->policy;
-    creation->policy = NULL;
-    session->provider = creation->provider;
-    creation->provider = NULL;
-    session->seccomp_profile = creation->seccomp_profile;
-    creation->seccomp_profile = NULL;
-    rc = rsbx_session_take_lock(session, err);
-    if (rc == 0)
-        rc = join(session, creation, err);
-    if (rc == 0 && mkdirat(session->dir_fd, "audit", 0700) != 0)
+    rc = rsbx_session_folder(out, state, id, true, err);
+    return rc == 0 ? rsbx_session_take_lock(*out, err) : rc;
+}
+
+int rsbx_session_write_rest(struct rsbx_session *session, struct rsbx_state *state,
+                            reposbx_error *err)
+{
+    int rc = REPOSBX_OK;
+
+    if (mkdirat(session->dir_fd, "audit", 0700) != 0)
         rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot make the audit folder");
-    if (rc == 0)
-        rc = make_metadata(session, creation, err);
-    if (rc == 0)
-        rc = make_spec(session, creation, err);
     if (rc == 0)
         rc = rsbx_session_save(session, "metadata.json", session->metadata, err);
     if (rc == 0 && session->seccomp_profile != NULL)
@@ -347,6 +338,32 @@ static int make_folder(struct rsbx_session **out, struct rsbx_state *state,
         rc = rsbx_sync_fd(state->sessions_fd, "the state folder", err);
     RSBX_FAULT("create.folder");
     return rc;
+}
+
+/* The folder with everything in it that a later close or reap needs. */
+static int make_folder(struct rsbx_session **out, struct rsbx_state *state,
+                       struct creation *creation, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr excludes = excludes_value(creation);
+    struct rsbx_session *session;
+    int rc = excludes != NULL ? rsbx_session_begin(out, state, err) : rsbx_fail_memory(err);
+
+    if (rc != 0)
+        return rc;
+    session = *out;
+    session->policy = creation->policy;
+    creation->policy = NULL;
+    session->provider = creation->provider;
+    creation->provider = NULL;
+    session->seccomp_profile = creation->seccomp_profile;
+    creation->seccomp_profile = NULL;
+    rc = join(session, creation, err);
+    if (rc == 0)
+        rc = make_metadata(session, creation, err);
+    if (rc == 0)
+        rc = rsbx_session_write_spec(session, excludes, rsbx_join_spec(&creation->joined, session),
+                                     err);
+    return rc == 0 ? rsbx_session_write_rest(session, state, err) : rc;
 }
 
 static int settle_metadata(struct rsbx_session *session, const struct rsbx_snapshot *snapshot,
@@ -444,8 +461,7 @@ static int build(struct rsbx_session *session, struct creation *creation, reposb
     return rc;
 }
 
-/* Undoes a creation; what is left is named behind the first error. */
-static void undo(struct rsbx_session *session, struct rsbx_state *state, reposbx_error *err)
+void rsbx_session_undo(struct rsbx_session *session, struct rsbx_state *state, reposbx_error *err)
 {
     reposbx_error left = REPOSBX_ERROR_INIT;
     char id[REPOSBX_SESSION_ID_BYTES];
@@ -496,7 +512,7 @@ int rsbx_session_create(struct rsbx_session **out, struct rsbx_state *state,
     if (rc != 0) {
         rsbx_state_refused(state, spec, rc, err);
         rsbx_join_release(&creation.joined); /* leaving them takes their locks */
-        undo(session, state, err);
+        rsbx_session_undo(session, state, err);
         return rc;
     }
     *out = session;

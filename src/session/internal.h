@@ -255,6 +255,7 @@ struct rsbx_ask {
     bool remove_at_once;        /* the container is gone when the answer is there */
     int (*entry)(void *payload, const struct rsbx_entry *entry, reposbx_error *err);
     int (*data)(void *payload, const uint8_t *bytes, size_t length, reposbx_error *err);
+    int (*node)(void *payload, const struct rsbx_node *node, reposbx_error *err); /* of a PACK */
     void *payload;
     uint64_t deadline_ms;
 };
@@ -279,6 +280,20 @@ int rsbx_manifest_read(struct rsbx_session *session, rsbx_manifest_entry entry, 
 struct rsbx_ignore;
 int rsbx_session_ignore(struct rsbx_ignore **out, struct rsbx_session *session,
                         reposbx_error *err);
+
+/* -- create.c: shared with fork -- */
+/* The name of a session to be, its folder and its lock. *out is set as soon as the folder is there,
+ * also on failure: from then on rsbx_session_undo clears up. */
+int rsbx_session_begin(struct rsbx_session **out, struct rsbx_state *state, reposbx_error *err);
+/* Writes spec.json: the engine, the moment of birth, `excludes` (borrowed), and `stores` (stolen). */
+int rsbx_session_write_spec(struct rsbx_session *session, const json_t *excludes, json_t *stores,
+                            reposbx_error *err);
+/* The audit folder, metadata.json and the seccomp profile; durable with the folder itself. */
+int rsbx_session_write_rest(struct rsbx_session *session, struct rsbx_state *state,
+                            reposbx_error *err);
+/* Undoes a creation and frees the session (NULL: nothing); what is left is named behind the
+ * error. */
+void rsbx_session_undo(struct rsbx_session *session, struct rsbx_state *state, reposbx_error *err);
 
 /* -- close.c: shared by close, reap and a failed create -- */
 /* Removes every object that the journal knows of; counts what is left. The first failure is in

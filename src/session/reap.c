@@ -23,7 +23,7 @@
 
 #include "base/banned.h"
 
-/* A folder without documents may belong to a creator that is between two system calls. */
+/* A folder without a lock may belong to a creator that is between two system calls. */
 #define YOUNG_SECONDS 60
 
 struct reaping {
@@ -152,7 +152,7 @@ static int reap_objects(struct reaping *reaping, struct rsbx_session *session, b
 
 /* A folder whose documents cannot be read: half made, or damaged. */
 static int reap_remains(struct reaping *reaping, struct rsbx_state *state, const char *id,
-                        reposbx_error *err)
+                        bool was_locked, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_session) struct rsbx_session *session = NULL;
     struct stat facts;
@@ -165,9 +165,7 @@ static int reap_remains(struct reaping *reaping, struct rsbx_state *state, const
         rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot stat the folder of %s", id);
     if (rc != 0)
         return rc == REPOSBX_EBUSY ? REPOSBX_OK : rc;
-    if (time(NULL) - facts.st_mtime < YOUNG_SECONDS &&
-        faccessat(session->dir_fd, "journal", F_OK, 0) != 0 &&
-        faccessat(session->dir_fd, "spec.json", F_OK, 0) != 0)
+    if (!was_locked && time(NULL) - facts.st_mtime < YOUNG_SECONDS)
         return REPOSBX_OK;
     rc = reap_objects(reaping, session, true, err);
     if (rc == 0 && reaping->report->failed == failed) {
@@ -201,14 +199,20 @@ static int reap_one(struct reaping *reaping, const char *id, reposbx_error *err)
     RSBX_AUTO(rsbx_session) struct rsbx_session *session = NULL;
     reposbx_error why = REPOSBX_ERROR_INIT;
     const char *state;
+    char lock[REPOSBX_SESSION_ID_BYTES + 8];
     bool expired = false;
-    int rc = rsbx_session_open(&session, reaping->state, id, &why);
+    bool was_locked;
+    int rc;
+
+    (void)snprintf(lock, sizeof lock, "%.36s/lock", id);
+    was_locked = faccessat(reaping->state->sessions_fd, lock, F_OK, 0) == 0;
+    rc = rsbx_session_open(&session, reaping->state, id, &why);
 
     if (rc == REPOSBX_EBUSY ||
         (rc == REPOSBX_ENOTFOUND && faccessat(reaping->state->sessions_fd, id, F_OK, 0) != 0))
         return REPOSBX_OK;
     if (rc != 0)
-        return reap_remains(reaping, reaping->state, id, err);
+        return reap_remains(reaping, reaping->state, id, was_locked, err);
     state = rsbx_session_state(session);
     if (strcmp(state, "closed") == 0)
         return reap_objects(reaping, session, true, err);

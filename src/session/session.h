@@ -52,6 +52,8 @@ int rsbx_artifact_verify(reposbx_artifact_bundle *out, const char *path, reposbx
 /* The tree of a repository at its HEAD, every blob read and checked. */
 int rsbx_repository_tree(char tree[41], const char *repo, const char *revision,
                          const reposbx_policy *policy, reposbx_error *err);
+int rsbx_session_fork(struct rsbx_session **out, struct rsbx_state *state,
+                      struct rsbx_session *from, reposbx_error *err);
 int rsbx_session_close(struct rsbx_session *session, int flags, reposbx_error *err);
 
 int rsbx_reap(reposbx_reap_report *out, struct rsbx_state *state, int dry_run, reposbx_error *err);

@@ -34,13 +34,12 @@ static void tell(struct filling *filling, const char *step, bool last)
 {
     const struct rsbx_snapshot_order *order = filling->order;
     uint64_t now = rsbx_now_ns();
-    reposbx_progress progress = { .step = step,
-                                  .done = filling->snapshot->bytes,
-                                  .total = rsbx_source_facts(order->source)->expected_bytes };
+    reposbx_progress progress = { .step = step, .done = filling->snapshot->bytes };
 
     if (order->progress == NULL || (!last && now - filling->told_ns < PROGRESS_EVERY_NS))
         return;
     filling->told_ns = now;
+    progress.total = rsbx_source_facts(order->source)->expected_bytes;
     order->progress(order->progress_payload, &progress);
 }
 

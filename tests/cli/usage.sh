@@ -40,7 +40,7 @@ for word in nonsense sesion fork doctor run pool validate Session; do
 done
 run sesion
 err_has "did you mean 'session'\?"
-for word in fork exce; do
+for word in spork exce; do
     expect 64 session $word
     err_has "unknown command 'session $word'"
 done
@@ -137,7 +137,7 @@ for words in 'session read ID f' 'session diff ID' 'session artifacts ID -o z f'
 done
 
 # Errors as JSON, wherever --json stands.
-for words in '--json nonsense' 'nonsense --json' '--json session' 'session --json fork' \
+for words in '--json nonsense' 'nonsense --json' '--json session' 'session --json spork' \
     'session create --json' '--json session create' 'session --json create' \
     'session exec --bad --json' '--bad --json version' 'session read --max-bytes x --json'; do
     expect 64 $words

@@ -38,6 +38,7 @@ act() {
     diff) run session diff "$id" -o "$out/a.patch" ;;
     artifacts) run session artifacts "$id" -o "$out/a.zip" src unique ;;
     close) run session close "$id" ;;
+    fork) run session fork "$id" ;;
     reap) run reap ;;
     esac
     input=/dev/null
@@ -72,7 +73,7 @@ points() {
     REPOSBX_FAULT=all REPOSBX_FAULT_LOG=$scratch/log act "$1"
     if [ "$code" -ne 0 ]; then fail "$1 does not work undisturbed: exit $code"; fi
     case $1 in
-    create | create-known)
+    create | create-known | fork)
         expect 0 session close "$(cat "$scratch/out")"
         ;;
     close) id= ;;
@@ -212,7 +213,7 @@ within 60 grep -q alive "$scratch/bystander" || fail "the bystander does not run
 REPOSBX_STATE_DIR=$own_state
 id=
 
-[ $# -gt 0 ] || set -- exec write read diff artifacts create-known close create reap
+[ $# -gt 0 ] || set -- exec write read diff artifacts create-known fork close create reap
 for command in "$@"; do
     crash "$command"
 done

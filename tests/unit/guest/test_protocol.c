@@ -31,6 +31,11 @@ static bool hello(void *out, const uint8_t *in, size_t length)
     return rsbx_wire_get_hello(out, in, length);
 }
 
+static bool node(void *out, const uint8_t *in, size_t length)
+{
+    return rsbx_wire_get_node(out, in, length);
+}
+
 static bool request(void *out, const uint8_t *in, size_t length)
 {
     return rsbx_wire_get_request(out, in, length);
@@ -85,7 +90,7 @@ static void test_header_refusals(void **state)
         assert_false(rsbx_wire_get_header(&back, bad));
     }
     for (unsigned type = 0; type < 300; type++) {
-        bool known = (type >= 1 && type <= 7) || (type >= 16 && type <= 20);
+        bool known = (type >= 1 && type <= 8) || (type >= 16 && type <= 20);
 
         header.type = (uint16_t)type;
         rsbx_wire_put_header(bad, &header);
@@ -161,7 +166,7 @@ static void test_request(void **state)
         in.op = op;
         in.argc = op == RSBX_OP_EXEC;
         rsbx_wire_put_request(bytes, &in);
-        assert_int_equal(decodes(request, &out, bytes, RSBX_REQUEST_BYTES), op >= 1 && op <= 8);
+        assert_int_equal(decodes(request, &out, bytes, RSBX_REQUEST_BYTES), op >= 1 && op <= 10);
     }
 }
 
@@ -205,6 +210,54 @@ static void test_entry(void **state)
     in.reason = 8;
     rsbx_wire_put_entry(bytes, &in);
     assert_true(decodes(entry, &out, bytes, full));
+}
+
+static void test_node(void **state)
+{
+    struct rsbx_node in = {.kind = RSBX_NODE_FILE, .mode = 07777U, .mtime_ns = -5, .size = 7,
+                           .path_length = 3};
+    struct rsbx_node out;
+    uint8_t bytes[RSBX_NODE_FIXED_BYTES + 4U];
+    size_t full = RSBX_NODE_FIXED_BYTES + 3U;
+
+    (void)state;
+    memset(bytes, 0, sizeof(bytes));
+    rsbx_wire_put_node(bytes, &in);
+    memcpy(bytes + RSBX_NODE_FIXED_BYTES, "a/b", 4);
+    for (size_t length = 0; length < full; length++) {
+        assert_false(decodes(node, &out, bytes, length));
+    }
+    assert_false(decodes(node, &out, bytes, full + 1U));
+    assert_true(rsbx_wire_get_node(&out, bytes, full));
+    assert_int_equal(out.kind, RSBX_NODE_FILE);
+    assert_int_equal(out.mode, 07777);
+    assert_true(out.mtime_ns == -5);
+    assert_int_equal(out.size, 7);
+    assert_memory_equal(out.path, "a/b", 3);
+    in.mode = 010000U; /* no permission bit */
+    rsbx_wire_put_node(bytes, &in);
+    assert_false(decodes(node, &out, bytes, full));
+    in.mode = 0;
+    in.kind = RSBX_NODE_FOLDER; /* with a size */
+    rsbx_wire_put_node(bytes, &in);
+    assert_false(decodes(node, &out, bytes, full));
+    in.size = 0;
+    in.reason = RSBX_OMIT_SOCKET; /* but not left out */
+    rsbx_wire_put_node(bytes, &in);
+    assert_false(decodes(node, &out, bytes, full));
+    in.kind = RSBX_NODE_OMITTED;
+    rsbx_wire_put_node(bytes, &in);
+    assert_true(decodes(node, &out, bytes, full));
+    in.reason = RSBX_OMIT_NONE;
+    rsbx_wire_put_node(bytes, &in);
+    assert_false(decodes(node, &out, bytes, full));
+    in.kind = 8;
+    rsbx_wire_put_node(bytes, &in);
+    assert_false(decodes(node, &out, bytes, full));
+    in.kind = RSBX_NODE_GONE;
+    rsbx_wire_put_node(bytes, &in);
+    bytes[RSBX_NODE_FIXED_BYTES + 1U] = 0; /* NUL in a path */
+    assert_false(decodes(node, &out, bytes, full));
 }
 
 static void test_fail(void **state)
@@ -281,7 +334,7 @@ int main(void)
         cmocka_unit_test(test_sample),  cmocka_unit_test(test_header_refusals),
         cmocka_unit_test(test_hello),   cmocka_unit_test(test_request),
         cmocka_unit_test(test_entry),   cmocka_unit_test(test_fail),
-        cmocka_unit_test(test_trailer),
+        cmocka_unit_test(test_trailer), cmocka_unit_test(test_node),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
