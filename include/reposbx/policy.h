@@ -27,6 +27,7 @@ typedef struct reposbx_limits {
     uint64_t stdin_bytes;           /* stdin of a command, content of one write */
     uint64_t tmpfs_bytes;           /* /tmp (and, a tenth of it but at least 1 MiB, /run) */
     uint64_t artifact_bytes;        /* content of one bundle */
+    uint64_t artifact_members;      /* files in one bundle */
 } reposbx_limits;
 
 typedef struct reposbx_policy reposbx_policy;

@@ -50,8 +50,9 @@
 #define RSBX_MAX_LIST_ENTRIES 200000U
 /* Paths that one request names; each may stand for a whole folder. */
 #define RSBX_MAX_REQUEST_PATHS 1000U
-/* Members of one bundle. */
-#define RSBX_DEFAULT_BUNDLE_MEMBERS 1000U
+/* Members of one bundle that a policy can allow: what a ZIP counts without Zip64 records, which some
+ * readers lack. */
+#define RSBX_MAX_BUNDLE_MEMBERS 65534U
 
 /* Time, in milliseconds. An idle engine answers a call in tens of milliseconds; start and remove
  * take a second on a loaded machine and some ten under full emulation. */

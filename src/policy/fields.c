@@ -103,6 +103,8 @@ const struct rsbx_field rsbx_policy_fields[RSBX_FIELD_COUNT_ALL] = {
       LEAST_TMPFS_BYTES, MOST_BYTES, { NULL } },
     { "limits", "artifact_bytes", RSBX_FIELD_COUNT, AT(limits.artifact_bytes),
       1, MOST_BYTES, { NULL } },
+    { "limits", "artifact_members", RSBX_FIELD_COUNT, AT(limits.artifact_members),
+      1, RSBX_MAX_BUNDLE_MEMBERS, { NULL } },
 };
 
 static const reposbx_policy defaults = {
@@ -126,7 +128,8 @@ static const reposbx_policy defaults = {
                 .audit_log_bytes = 8388608,
                 .stdin_bytes = 1048576,
                 .tmpfs_bytes = 268435456,
-                .artifact_bytes = 67108864 },
+                .artifact_bytes = 67108864,
+                .artifact_members = 1000 },
 };
 
 reposbx_policy *rsbx_policy_new(void)

@@ -34,7 +34,7 @@ struct rsbx_field {
     const char *words[4]; /* NULL-terminated */
 };
 
-#define RSBX_FIELD_COUNT_ALL 32U
+#define RSBX_FIELD_COUNT_ALL 33U
 extern const struct rsbx_field rsbx_policy_fields[RSBX_FIELD_COUNT_ALL];
 /* "source", "workspace", "session", "limits". */
 #define RSBX_SECTION_COUNT 4U

@@ -14,6 +14,10 @@
 typedef struct rsbx_bundle *rsbx_bundle_ptr;
 RSBX_CLEANUP(rsbx_bundle, rsbx_bundle_ptr, rsbx_bundle_free);
 
+/* One member's keys, digits and hash in a record; the whole record's own head and sum. */
+#define MEMBER_BYTES 160U
+#define RECORD_BYTES 1024U
+
 struct collection {
     struct rsbx_bundle *bundle;
     bool in_file;
@@ -21,6 +25,7 @@ struct collection {
     size_t path_length;
     uint32_t mode;
     uint64_t size;
+    uint64_t record_bytes; /* what the members will take in the audit record, at most */
     struct rsbx_buf content;
     struct rsbx_paths paths;
 };
@@ -61,6 +66,7 @@ static int on_data(void *payload, const uint8_t *bytes, size_t length, reposbx_e
     if (bytes != NULL)
         return rsbx_buf_append(&collection->content, bytes, length, err);
     collection->in_file = false;
+    collection->record_bytes += MEMBER_BYTES + rsbx_record_bytes(collection->path);
     if (collection->content.length != collection->size)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "%s changed while it was read", collection->path);
     return rsbx_bundle_add(collection->bundle, collection->path, collection->path_length,
@@ -99,7 +105,7 @@ static int check_options(uint64_t *max_bytes, const struct rsbx_session *session
 static int collect(struct collection *collection, struct rsbx_session *session, uint64_t max_bytes,
                    reposbx_error *err)
 {
-    const struct rsbx_bundle_limits limits = { .max_members = RSBX_DEFAULT_BUNDLE_MEMBERS,
+    const struct rsbx_bundle_limits limits = { .max_members = session->policy->limits.artifact_members,
                                                .max_bytes = max_bytes };
     struct rsbx_ask ask = { .want = rsbx_want_control(session, "control"),
                             .request = { .op = RSBX_OP_COLLECT, .max_bytes = max_bytes,
@@ -118,6 +124,27 @@ static int collect(struct collection *collection, struct rsbx_session *session, 
     if (rc == 0 && collection->in_file)
         rc = rsbx_fail(err, REPOSBX_EPROTOCOL, "the guest's files end in the middle");
     return rc;
+}
+
+/* A bundle whose record cannot be written is not made: it would stand there unrecorded. */
+static int check_record(struct rsbx_session *session, const struct collection *collection,
+                        reposbx_error *err)
+{
+    uint64_t needed = RECORD_BYTES + collection->record_bytes;
+    int rc = rsbx_session_audit(session, err);
+
+    if (rc != 0) {
+        rsbx_session_poison(session, err->message);
+        return rc;
+    }
+    if (needed > RSBX_MAX_RECORD_BYTES)
+        return rsbx_fail(err, REPOSBX_ELIMIT,
+                         "the names of so many members do not fit into one audit record");
+    if (needed <= rsbx_audit_left(session->audit))
+        return REPOSBX_OK;
+    (void)rsbx_fail(err, REPOSBX_ELIMIT, "the audit folder has no room for this bundle's record");
+    rsbx_hint(err, "session.audit_bytes of the policy bounds it; close this session");
+    return REPOSBX_ELIMIT;
 }
 
 static int take_result(reposbx_artifact_bundle *bundle, struct rsbx_bundle_result *made,
@@ -180,6 +207,10 @@ int rsbx_session_artifacts(reposbx_artifact_bundle *out, struct rsbx_session *se
                                 err);
     if (rc == 0)
         rc = collect(collection, session, max_bytes, err);
+    if (rc == REPOSBX_ELIMIT)
+        rsbx_hint(err, "limits.artifact_bytes and limits.artifact_members of the policy are the bounds");
+    if (rc == 0)
+        rc = check_record(session, collection, err);
     RSBX_FAULT("artifacts.collected");
     if (rc == 0)
         rc = rsbx_bundle_finish(&made, collection->bundle, options->output, err);

@@ -550,21 +550,11 @@ static int run(reposbx_exec_result *result, struct running *running, struct rsbx
     return rc;
 }
 
-/* At most what a text takes in a record: escaped, and once more in hex when it is not UTF-8. */
-static uint64_t record_bytes(const char *text)
-{
-    uint64_t bytes = sizeof "\"\", ";
-
-    for (; *text != '\0'; text++)
-        bytes += *text >= ' ' && *text <= '~' && *text != '"' && *text != '\\' ? 1 : 8;
-    return bytes;
-}
-
 /* The started record and the whole capture must fit into the audit folder, or nothing runs. */
 static int reserve_capture(struct rsbx_session *session, const struct order *order,
                            const reposbx_exec_request *request, reposbx_error *err)
 {
-    uint64_t needed = order->limits.audit_log_bytes + STARTED_BYTES + record_bytes(order->cwd);
+    uint64_t needed = order->limits.audit_log_bytes + STARTED_BYTES + rsbx_record_bytes(order->cwd);
     int rc = rsbx_session_audit(session, err);
 
     if (rc != 0) {
@@ -572,9 +562,9 @@ static int reserve_capture(struct rsbx_session *session, const struct order *ord
         return rc;
     }
     for (size_t i = 0; i < request->argc; i++)
-        needed += record_bytes(request->argv[i]);
+        needed += rsbx_record_bytes(request->argv[i]);
     for (size_t i = 0; i < request->env_count; i++)
-        needed += record_bytes(request->env[i]);
+        needed += rsbx_record_bytes(request->env[i]);
     if (rsbx_audit_left(session->audit) < needed) {
         (void)rsbx_fail(err, REPOSBX_ELIMIT, "the audit folder has no room for another command");
         rsbx_hint(err, "session.audit_bytes of the policy bounds it; close this session");

@@ -147,6 +147,8 @@ int rsbx_session_audit(struct rsbx_session *session, reposbx_error *err);
 /* Writes one record; a failure poisons. `data` is stolen (also NULL: out of memory). */
 int rsbx_session_record(struct rsbx_session *session, const char *event, json_t *data,
                         enum rsbx_audit_weight weight, reposbx_error *err);
+/* At most what a text takes in a record: escaped, and once more in hex when it is not UTF-8. */
+uint64_t rsbx_record_bytes(const char *text);
 /* Records that a request was refused or failed (error already in err, which is kept) and returns
  * `code`. */
 int rsbx_session_refused(struct rsbx_session *session, const char *operation, int code,

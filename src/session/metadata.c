@@ -159,6 +159,15 @@ int rsbx_session_record(struct rsbx_session *session, const char *event, json_t 
     return rc;
 }
 
+uint64_t rsbx_record_bytes(const char *text)
+{
+    uint64_t bytes = sizeof "\"\", ";
+
+    for (; *text != '\0'; text++)
+        bytes += *text >= ' ' && *text <= '~' && *text != '"' && *text != '\\' ? 1 : 8;
+    return bytes;
+}
+
 int rsbx_session_refused(struct rsbx_session *session, const char *operation, int code,
                          reposbx_error *err)
 {

@@ -111,7 +111,7 @@ static void limits_of_a_policy_are_refused_by_name(void **state)
     static const char *const fields[] = { "cpus", "memory_bytes", "pids",
                                           "command_timeout_seconds", "output_bytes",
                                           "audit_log_bytes", "stdin_bytes", "tmpfs_bytes",
-                                          "artifact_bytes" };
+                                          "artifact_bytes", "artifact_members" };
     static const char *const values[] = { "0", "-1", "true", "\"1\"", "null", "1e999", "NaN",
                                           "Infinity", "[]" };
 

@@ -118,34 +118,77 @@ static void test_audit_bytes(void **state)
     assert_int_equal(report.streams_checked, 4);
 }
 
-static void test_members(void **state)
+/* Packs the folder "many"; a refusal must leave no file. */
+static int try_bundle(size_t *members, reposbx_session *session, const char *name, reposbx_error *err)
 {
     static const char *const paths[] = { "many" };
-    reposbx_session *session = place_session(&place, NULL, NULL);
     reposbx_artifact_options options = REPOSBX_ARTIFACT_OPTIONS_INIT;
     reposbx_artifact_bundle bundle;
-    reposbx_error err = REPOSBX_ERROR_INIT;
     char output[128];
     int rc;
 
-    (void)state;
     (void)memset(&bundle, 0, sizeof bundle);
-    (void)snprintf(output, sizeof output, "%s/many.zip", place.root);
+    (void)snprintf(output, sizeof output, "%s/%s", place.root, name);
     options.paths = paths;
     options.path_count = 1;
     options.output = output;
-    free(place_text(session, "mkdir many; i=0; while [ $i -lt 1001 ]; do : > many/$i; i=$((i+1)); "
-                             "done"));
-    rc = reposbx_session_artifacts(&bundle, session, &options, &err);
-    if (rc != REPOSBX_ELIMIT)
-        fail_msg("%s: %s", reposbx_code_word(rc), err.message);
-    assert_int_equal(access(output, F_OK), -1);
+    rc = reposbx_session_artifacts(&bundle, session, &options, err);
+    if (rc == 0) {
+        *members = bundle.member_count;
+        reposbx_artifact_bundle_dispose(&bundle);
+    } else {
+        assert_int_equal(access(output, F_OK), -1);
+    }
+    return rc;
+}
+
+static void expect_bundle(reposbx_session *session, const char *name, int wanted, size_t wanted_members)
+{
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    size_t members = 0;
+    int rc = try_bundle(&members, session, name, &err);
+
+    if (rc != wanted)
+        fail_msg("%s: %s: %s", name, reposbx_code_word(rc), err.message);
+    assert_int_equal(members, wanted_members);
+}
+
+#define MAKE_MANY(count)                                                                           \
+    "mkdir many; i=0; while [ $i -lt " count " ]; do : > many/$i; i=$((i+1)); done"
+
+static void test_members(void **state)
+{
+    reposbx_session *session = place_session(&place, NULL, NULL);
+
+    (void)state;
+    free(place_text(session, MAKE_MANY("1001")));
+    expect_bundle(session, "many.zip", REPOSBX_ELIMIT, 0);
     free(place_text(session, "rm many/0"));
-    rc = reposbx_session_artifacts(&bundle, session, &options, &err);
-    if (rc != 0)
-        fail_msg("%s: %s", reposbx_code_word(rc), err.message);
-    assert_int_equal(bundle.member_count, 1000);
-    reposbx_artifact_bundle_dispose(&bundle);
+    expect_bundle(session, "many.zip", 0, 1000);
+    place_close(session, true);
+}
+
+/* The policy's word decides, in both directions; a bundle whose record would not fit is not made, and the
+ * session goes on. */
+static void test_members_of_the_policy(void **state)
+{
+    reposbx_session *session = place_session(
+        &place,
+        "{\"session\":{\"audit_bytes\":327680},"
+        "\"limits\":{\"artifact_members\":1200,\"output_bytes\":1000,\"audit_log_bytes\":1000}}", NULL);
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    size_t members = 0;
+
+    (void)state;
+    free(place_text(session, MAKE_MANY("1201")));
+    expect_bundle(session, "p.zip", REPOSBX_ELIMIT, 0);
+    free(place_text(session, "rm many/0"));
+    expect_bundle(session, "p.zip", 0, 1200);
+    assert_int_equal(try_bundle(&members, session, "q.zip", &err), REPOSBX_ELIMIT);
+    if (strstr(err.message, "record") == NULL)
+        fail_msg("%s", err.message);
+    free(place_text(session, "ls many | tail -n +3 | sed 's,^,many/,' | xargs rm"));
+    expect_bundle(session, "q.zip", 0, 2);
     place_close(session, true);
 }
 
@@ -155,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_lease),
         cmocka_unit_test(test_audit_bytes),
         cmocka_unit_test(test_members),
+        cmocka_unit_test(test_members_of_the_policy),
     };
     int gate = place_gate();
 

@@ -91,6 +91,7 @@ static void smallest_document_has_every_default(void **state)
     assert_int_equal(policy->limits.stdin_bytes, 1048576);
     assert_int_equal(policy->limits.tmpfs_bytes, 268435456);
     assert_int_equal(policy->limits.artifact_bytes, 67108864);
+    assert_int_equal(policy->limits.artifact_members, 1000);
     reposbx_policy_free(policy);
 }
 
@@ -108,7 +109,8 @@ static void every_value_is_read(void **state)
         "\"session\":{\"lease_seconds\":5,\"max_commands\":6,\"slots\":7,\"audit_bytes\":200000},"
         "\"limits\":{\"cpus\":1,\"memory_bytes\":6291456,\"pids\":10,"
         "\"command_timeout_seconds\":1.5,\"output_bytes\":11,\"audit_log_bytes\":12,"
-        "\"stdin_bytes\":13,\"tmpfs_bytes\":65536,\"artifact_bytes\":15}}";
+        "\"stdin_bytes\":13,\"tmpfs_bytes\":65536,\"artifact_bytes\":15,"
+        "\"artifact_members\":16}}";
     reposbx_policy *policy = read_text(text, strlen(text));
 
     (void)state;
@@ -140,6 +142,7 @@ static void every_value_is_read(void **state)
     assert_int_equal(policy->limits.stdin_bytes, 13);
     assert_int_equal(policy->limits.tmpfs_bytes, 65536);
     assert_int_equal(policy->limits.artifact_bytes, 15);
+    assert_int_equal(policy->limits.artifact_members, 16);
     reposbx_policy_free(policy);
 }
 

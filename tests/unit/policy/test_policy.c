@@ -79,7 +79,8 @@ static void default_document_is_the_documented_one(void **state)
         "\"audit_bytes\":268435456},"
         "\"limits\":{\"cpus\":2.0,\"memory_bytes\":2147483648,\"pids\":256,"
         "\"command_timeout_seconds\":300.0,\"output_bytes\":65536,\"audit_log_bytes\":8388608,"
-        "\"stdin_bytes\":1048576,\"tmpfs_bytes\":268435456,\"artifact_bytes\":67108864}}";
+        "\"stdin_bytes\":1048576,\"tmpfs_bytes\":268435456,\"artifact_bytes\":67108864,"
+        "\"artifact_members\":1000}}";
     reposbx_policy *policy = NULL;
     char *text;
 
