@@ -24,28 +24,39 @@ static int limit(int resource, uint64_t value)
     return setrlimit((__rlimit_resource_t)resource, &both);
 }
 
-/* Moves `fd` to `place` and everything above `last` away. */
+/* Closes first … last, all but the two. */
+static void close_between(int first, int last, int pipe_fd, int keep_fd)
+{
+    for (int fd = first; fd <= last; fd++) {
+        if (fd != pipe_fd && fd != keep_fd)
+            (void)close(fd);
+    }
+}
+
+static bool close_range_of(int first, unsigned int last)
+{
+    return (unsigned int)first > last ||
+           syscall(SYS_close_range, (unsigned int)first, last, 0U) == 0;
+}
+
+/* Three ranges between and beyond the two that stay; one by one on a kernel without the call. */
 static void keep_only(int pipe_fd, int keep_fd, bool keep_stderr)
 {
     int null_fd = open("/dev/null", O_RDWR);
+    int low = keep_fd > 2 && keep_fd < pipe_fd ? keep_fd : pipe_fd;
+    int high = keep_fd > pipe_fd ? keep_fd : pipe_fd;
+    struct rlimit files;
 
     if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 ||
         (!keep_stderr && dup2(null_fd, 2) < 0))
         _exit(97);
-    for (int fd = 3; fd < 1024; fd++) {
-        if (fd != pipe_fd && fd != keep_fd)
-            (void)close(fd);
-    }
-    if (syscall(SYS_close_range, 1024U, ~0U, 0U) != 0) {
-        struct rlimit files;
-
-        if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-            _exit(97);
-        for (int fd = 1024; (rlim_t)fd < files.rlim_cur && fd < 1048576; fd++) {
-            if (fd != pipe_fd && fd != keep_fd)
-                (void)close(fd);
-        }
-    }
+    if (close_range_of(3, (unsigned int)low - 1) &&
+        (low == high || close_range_of(low + 1, (unsigned int)high - 1)) &&
+        close_range_of(high + 1, ~0U))
+        return;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        _exit(97);
+    close_between(3, files.rlim_cur < 1048576 ? (int)files.rlim_cur - 1 : 1048575, pipe_fd, keep_fd);
 }
 
 static _Noreturn void child_main(int pipe_fd, const struct rsbx_child_limits *limits, pid_t parent,
@@ -62,9 +73,6 @@ static _Noreturn void child_main(int pipe_fd, const struct rsbx_child_limits *li
     (void)signal(SIGPIPE, SIG_IGN);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    /* Both low, so that closing everything from 1024 up cannot hit them. */
-    if (pipe_fd >= 1024 || keep_fd >= 1024)
-        _exit(97);
     keep_only(pipe_fd, keep_fd, limits->keep_stderr);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || limit(RLIMIT_CORE, 0) != 0 ||
         limit(RLIMIT_AS, limits->memory_bytes) != 0 ||
@@ -72,6 +80,20 @@ static _Noreturn void child_main(int pipe_fd, const struct rsbx_child_limits *li
         limit(RLIMIT_FSIZE, limits->file_bytes) != 0)
         _exit(97);
     _exit(work(pipe_fd, payload));
+}
+
+int rsbx_child_library(int (*start)(void))
+{
+    struct rlimit files, none;
+    int rc;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return start();
+    none = (struct rlimit){ .rlim_cur = 0, .rlim_max = files.rlim_max };
+    (void)setrlimit(RLIMIT_NOFILE, &none);
+    rc = start();
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    return rc;
 }
 
 int rsbx_child_start(struct rsbx_child *out, const struct rsbx_child_limits *limits,

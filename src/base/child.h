@@ -37,6 +37,10 @@ struct rsbx_child {
 /* The child's main: writes its answer to pipe_fd and returns the exit status (0–99). */
 typedef int (*rsbx_child_work)(int pipe_fd, void *payload);
 
+/* Calls a library's start, which can open no file meanwhile; its answer. In the child only. libgit2, where it
+ * brings TLS, reads all certificates of the host when it starts: tens of milliseconds for nothing. */
+int rsbx_child_library(int (*start)(void));
+
 int rsbx_child_start(struct rsbx_child *out, const struct rsbx_child_limits *limits,
                      rsbx_child_work work, void *payload, reposbx_error *err);
 

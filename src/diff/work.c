@@ -6,6 +6,7 @@
 
 #include <git2.h>
 
+#include "base/child.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/limits.h"
@@ -28,7 +29,7 @@ static int start_library(reposbx_error *err)
                                                  GIT_CONFIG_LEVEL_SYSTEM, GIT_CONFIG_LEVEL_XDG,
                                                  GIT_CONFIG_LEVEL_GLOBAL };
 
-    if (git_libgit2_init() < 0)
+    if (rsbx_child_library(git_libgit2_init) < 0)
         return rsbx_diff_library_failed(err, "starting libgit2");
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
         if (git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, (int)levels[i], "") != 0)

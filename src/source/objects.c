@@ -14,6 +14,7 @@
 #include <git2/sys/odb_backend.h>
 #include <zlib.h>
 
+#include "base/child.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 
@@ -85,7 +86,7 @@ static int open_packs(struct rsbx_objects *objects, reposbx_error *err)
 
     /* Through the descriptor: what was checked is what is read. */
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", objects->objects_fd);
-    if (git_libgit2_init() < 0)
+    if (rsbx_child_library(git_libgit2_init) < 0)
         return rsbx_fail(err, REPOSBX_EINTERNAL, "libgit2 does not start");
     for (int level = GIT_CONFIG_LEVEL_PROGRAMDATA; level <= GIT_CONFIG_LEVEL_GLOBAL; level++)
         (void)git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, level, "");
