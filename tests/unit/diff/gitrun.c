@@ -19,9 +19,29 @@ static void set(const char *name, const char *value)
         _exit(126);
 }
 
+/* Where git is: looked up once, since a long PATH costs a failed call for each folder before it. */
+static const char *git_program(void)
+{
+    static char program[4096];
+    const char *folder = getenv("PATH");
+
+    if (folder == NULL)
+        folder = "/usr/bin:/bin";
+    while (program[0] == '\0' && *folder != '\0') {
+        size_t length = strcspn(folder, ":");
+
+        (void)snprintf(program, sizeof program, "%.*s/git", (int)length, folder);
+        if (access(program, X_OK) != 0)
+            program[0] = '\0';
+        folder += length + (folder[length] == ':');
+    }
+    return program;
+}
+
 static _Noreturn void become_git(const struct gitrun *how, bool quiet, int out_fd,
                                  const char *const *argv)
 {
+    const char *program = git_program();
     const char *path = getenv("PATH");
     char *kept = path == NULL ? NULL : strdup(path);
     int input = open(how->input == NULL ? "/dev/null" : how->input, O_RDONLY);
@@ -41,8 +61,8 @@ static _Noreturn void become_git(const struct gitrun *how, bool quiet, int out_f
     set("GIT_INDEX_FILE", how->index);
     if (how->work_tree != NULL && chdir(how->work_tree) != 0)
         _exit(126);
-    /* execvp takes the vector as writable for historical reasons and does not write to it. */
-    execvp("git", (char *const *)(uintptr_t)argv);
+    /* execv takes the vector as writable for historical reasons and does not write to it. */
+    execv(program, (char *const *)(uintptr_t)argv);
     _exit(127);
 }
 
@@ -52,7 +72,7 @@ int gitrun(struct rsbx_buf *out, const struct gitrun *how, bool quiet, const cha
     int status = 0;
     pid_t pid;
 
-    if (pipe2(both, O_CLOEXEC) != 0)
+    if (git_program()[0] == '\0' || pipe2(both, O_CLOEXEC) != 0)
         return -1;
     pid = fork();
     if (pid == 0)
