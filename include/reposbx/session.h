@@ -224,7 +224,8 @@ typedef struct reposbx_exec_result {
     int exit_code;                    /* -1 unless EXITED */
     int signal;                       /* 0 unless SIGNALED or OOM_KILLED */
     int exec_errno;                   /* not 0: the program could not be started (exit_code 126 or 127) */
-    char *stdout_preview, *stderr_preview; /* raw bytes; both together at most output_bytes */
+    /* Raw bytes, both together at most output_bytes; where cut, not within a UTF-8 character. */
+    char *stdout_preview, *stderr_preview;
     size_t stdout_preview_length, stderr_preview_length;
     int stdout_truncated, stderr_truncated; /* the preview is shorter than what was captured */
     uint64_t stdout_bytes, stderr_bytes;    /* captured */

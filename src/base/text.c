@@ -58,6 +58,26 @@ bool rsbx_utf8_valid(const void *bytes, size_t length)
     return true;
 }
 
+size_t rsbx_utf8_edge(const void *bytes, size_t length)
+{
+    const unsigned char *p = bytes;
+    size_t back = 1;
+
+    while (back < 4 && back < length && (p[length - back] & 0xC0) == 0x80)
+        back++;
+    for (size_t more = 1; back <= length && back < 4 && more < 4; more++) {
+        unsigned char whole[7];
+
+        /* 0xA0 and 0x80 after one another complete every lead byte that can be completed. */
+        memcpy(whole, p + length - back, back);
+        for (size_t i = 0; i < more; i++)
+            whole[back + i] = back + i == 1 && whole[0] != 0xED && whole[0] != 0xF4 ? 0xA0 : 0x80;
+        if (rsbx_utf8_next(NULL, whole, back + more) == back + more)
+            return length - back;
+    }
+    return length;
+}
+
 /* Characters that a terminal or a reader of one-line logs would take for something else. */
 static bool deceptive(uint32_t code)
 {

@@ -14,6 +14,10 @@ size_t rsbx_utf8_next(uint32_t *code, const void *bytes, size_t length);
 /* Whether all bytes are well-formed UTF-8. */
 bool rsbx_utf8_valid(const void *bytes, size_t length);
 
+/* The length without a character that the end of `bytes` cuts; all of it where the end cuts none, or is no
+ * UTF-8 anyway. */
+size_t rsbx_utf8_edge(const void *bytes, size_t length);
+
 /* Writes a NUL-terminated printable form of `length` bytes into out[size], cut at a character's
  * edge where it does not fit: control characters become \xNN or \n \r \t, bytes that are not UTF-8
  * become \xNN, U+2028 and U+2029 and the bidirectional controls become \uNNNN. */

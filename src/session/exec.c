@@ -408,6 +408,15 @@ static int copy_argv(reposbx_exec_result *result, const reposbx_exec_request *re
     return REPOSBX_OK;
 }
 
+/* A preview that is cut ends with a whole character, so that text stays text. */
+static void cut_preview(struct rsbx_buf *preview, uint64_t budget, uint64_t captured)
+{
+    if (preview->length > budget)
+        preview->length = (size_t)budget;
+    if (preview->length > 0 && preview->length < captured)
+        preview->length = rsbx_utf8_edge(preview->data, preview->length);
+}
+
 /* Both previews share one budget; stdout goes first. */
 static int copy_previews(reposbx_exec_result *result, struct running *running, uint64_t budget,
                          reposbx_error *err)
@@ -415,8 +424,8 @@ static int copy_previews(reposbx_exec_result *result, struct running *running, u
     struct rsbx_buf *out = &running->streams[0].preview;
     struct rsbx_buf *errors = &running->streams[1].preview;
 
-    if (errors->length > budget - out->length)
-        errors->length = (size_t)(budget - out->length);
+    cut_preview(out, budget, running->streams[0].bytes);
+    cut_preview(errors, budget - out->length, running->streams[1].bytes);
     result->stdout_preview_length = out->length;
     result->stderr_preview_length = errors->length;
     result->stdout_truncated = out->length < running->streams[0].bytes;
