@@ -189,8 +189,10 @@ enum reposbx_exec_status {
 /* "exited", "signaled", "timed_out", "output_limited", "oom_killed", "unknown". */
 const char *reposbx_exec_status_word(int status);
 
-/* One command (ExecRequest). Limits may only be lower than the policy's; 0 means the policy's
- * own. */
+/* One command (ExecRequest). Limits may only be lower than the policy's. In this struct 0 is a limit that
+ * was not given, so the policy's own holds: a limit that is worked out must be checked for 0 before it is
+ * put here. (Documents and the command line tell "not given" and 0 apart and refuse 0, and so does the byte
+ * limit of reposbx_session_read, which is an argument and always given.) */
 typedef struct reposbx_exec_request {
     unsigned int version;             /* 1 */
     const char *const *argv;          /* argc strings of any bytes; the first not empty */
@@ -372,8 +374,9 @@ int reposbx_session_close(reposbx_session *session, int flags, reposbx_error *er
 typedef struct reposbx_reap_item {
     char *session_id;
     char *object;            /* "container NAME", "volume NAME", "session", … */
-    const char *action;      /* "removed", "would_remove", "failed" */
-    char *detail;            /* of a failure, else "" */
+    const char *action;      /* "removed", "would_remove", "failed"; "left_alone": of this name, but not
+                              * ours, so it is neither touched nor looked at again */
+    char *detail;            /* why it failed or was left alone, else "" */
 } reposbx_reap_item;
 typedef struct reposbx_reap_report {
     reposbx_reap_item *items;

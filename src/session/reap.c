@@ -45,8 +45,8 @@ void rsbx_reap_report_dispose(reposbx_reap_report *report)
     memset(report, 0, sizeof *report);
 }
 
-static int tell(struct reaping *reaping, const char *id, const char *what, const char *name,
-                const char *failure, reposbx_error *err)
+static int tell_action(struct reaping *reaping, const char *action, const char *id,
+                       const char *what, const char *name, const char *detail, reposbx_error *err)
 {
     reposbx_reap_report *report = reaping->report;
     reposbx_reap_item *grown = realloc(report->items, (report->count + 1) * sizeof *grown);
@@ -58,16 +58,25 @@ static int tell(struct reaping *reaping, const char *id, const char *what, const
     item = &grown[report->count];
     memset(item, 0, sizeof *item);
     item->session_id = strdup(id);
-    item->detail = strdup(failure != NULL ? failure : "");
-    item->action = failure != NULL ? "failed" : reaping->dry_run ? "would_remove" : "removed";
+    item->detail = strdup(detail);
+    item->action = action;
     if (asprintf(&item->object, "%s%s%s", what, name[0] != '\0' ? " " : "", name) < 0)
         item->object = NULL;
     report->count++;
-    if (failure != NULL)
-        report->failed++;
     return item->session_id != NULL && item->detail != NULL && item->object != NULL
                ? REPOSBX_OK
                : rsbx_fail_memory(err);
+}
+
+static int tell(struct reaping *reaping, const char *id, const char *what, const char *name,
+                const char *failure, reposbx_error *err)
+{
+    const char *done = reaping->dry_run ? "would_remove" : "removed";
+
+    if (failure == NULL)
+        return tell_action(reaping, done, id, what, name, "", err);
+    reaping->report->failed++;
+    return tell_action(reaping, "failed", id, what, name, failure, err);
 }
 
 static int reap_object(struct reaping *reaping, struct rsbx_session *session,
@@ -88,6 +97,14 @@ static int reap_object(struct reaping *reaping, struct rsbx_session *session,
         rc = session->provider->ops->destroy(session->provider, item->kind, item->name,
                                              session->id,
                                              rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &why);
+    /* Somebody else's under our name. An engine cannot change labels, so ours is gone already: this is
+     * told once, and the journal forgets it. */
+    if (rc == REPOSBX_EPOLICY) {
+        rc = rsbx_journal_gone(session, item->kind, item->name, err);
+        return rc != 0 ? rc
+                       : tell_action(reaping, "left_alone", session->id, what, item->name, why.message,
+                                     err);
+    }
     if (rc == 0)
         rc = rsbx_journal_gone(session, item->kind, item->name, &why);
     RSBX_FAULT("reap.destroyed");

@@ -79,6 +79,25 @@ out_has "^$scratch/bad.json:4:[0-9]+: "
 is 'problems' "$(wc -l <"$scratch/out")" 2
 expect 1 policy check "$scratch/bad.json" --json
 out_json '.ok == false and (.problems | length == 2) and .problems[0].line == 3'
+# Five mistakes, each with its place and its key; not only the first.
+cat >"$scratch/five.json" <<'END'
+{
+  "version": 1,
+  "network": "host",
+  "limits": { "cpus": 0,
+              "pids": 1.5, "memory_bytes": true },
+    "source": { "max_file": 3 }
+}
+END
+expect 1 policy check "$scratch/five.json"
+is 'lines of five mistakes' "$(wc -l <"$scratch/out")" 5
+out_has "^$scratch/five.json:3:3: .*network"
+out_has "^$scratch/five.json:4:15: .*limits.cpus"
+out_has "^$scratch/five.json:5:15: .*limits.pids"
+out_has "^$scratch/five.json:5:28: .*limits.memory_bytes"
+out_has "^$scratch/five.json:6:17: .*\"max_files\""
+expect 1 policy check "$scratch/five.json" --json
+out_json '.ok == false and [.problems[] | [.line, .column]] == [[3, 3], [4, 15], [5, 15], [5, 28], [6, 17]]'
 expect 65 policy show "$scratch/bad.json"
 printf '{ "version": 1' >"$scratch/cut.json"
 expect 1 policy check "$scratch/cut.json"

@@ -201,6 +201,43 @@ static void what_cannot_be_removed_is_named(void **state)
     assert_int_equal(fake_docker_left(here->fake), 0);
 }
 
+/* Somebody else's volume under our name is told once, stays, and keeps nothing from ending. */
+static void what_is_not_ours_is_told_once(void **state)
+{
+    struct fake_place *here = *state;
+    reposbx_session *session = fake_place_session(here, NULL);
+    reposbx_reap_report report = { NULL, 0, 0 };
+    reposbx_metadata metadata;
+    char id[REPOSBX_SESSION_ID_BYTES], name[64];
+    size_t told = 0;
+
+    (void)snprintf(id, sizeof id, "%s", reposbx_session_id(session));
+    (void)snprintf(name, sizeof name, "volume %s-upper", id);
+    BEHAVE(here, .foreign_volume = "-upper");
+    assert_int_equal(reposbx_session_close(session, REPOSBX_KEEP_AUDIT, NULL), REPOSBX_EPOISONED);
+    reposbx_session_free(session);
+    assert_int_equal(reposbx_reap(&report, here->place.provider, 0, NULL), 0);
+    assert_int_equal(report.failed, 0);
+    for (size_t i = 0; i < report.count; i++) {
+        if (strcmp(report.items[i].action, "left_alone") != 0)
+            continue;
+        assert_string_equal(report.items[i].object, name);
+        assert_non_null(strstr(report.items[i].detail, "does not belong to this session"));
+        told++;
+    }
+    assert_int_equal(told, 1);
+    reposbx_reap_report_dispose(&report);
+    assert_int_equal(reposbx_session_metadata(&metadata, here->place.provider, id, NULL), 0);
+    assert_string_equal(metadata.state, "closed");
+    reposbx_metadata_dispose(&metadata);
+    assert_int_equal(reposbx_reap(&report, here->place.provider, 0, NULL), 0);
+    assert_int_equal(report.count, 0);
+    assert_int_equal(report.failed, 0);
+    reposbx_reap_report_dispose(&report);
+    assert_int_equal(fake_docker_left(here->fake), 1);
+    BEHAVE(here, .linger_ms = 0);
+}
+
 /* ---- what is not answered ---- */
 
 static void an_unanswered_volume_is_looked_up(void **state)
@@ -432,6 +469,7 @@ int main(void)
         CASE(an_ignored_limit_refuses),
         CASE(a_foreign_volume_is_left_alone),
         CASE(what_cannot_be_removed_is_named),
+        CASE(what_is_not_ours_is_told_once),
         CASE(an_unanswered_volume_is_looked_up),
         CASE(an_unanswered_container_is_looked_up),
         CASE(an_unanswered_start_is_looked_up),
