@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "artifact/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@
 #define FLAG_DESCRIPTOR 0x0008U
 #define FLAG_UTF8 0x0800U
 #define UNICODE_PATH_FIELD 0x7075U
+#define ZIP64_FIELD 0x0001U
 #define ATTRIBUTE_FOLDER 0x10U
 
 struct image {
@@ -132,7 +134,10 @@ static int read_end(struct end *out, const struct image *image)
     end.count = get16(record + 10);
     end.size = get32(record + 12);
     end.offset = get32(record + 16);
-    if (end.count == 0xffffU || end.size == 0xffffffffU || end.offset == 0xffffffffU)
+    /* Some writers give the zip64 record where none is needed; then both say the same. */
+    if (end.count == 0xffffU || end.size == 0xffffffffU || end.offset == 0xffffffffU ||
+        (end.at >= LOCATOR_BYTES &&
+         get32(image->bytes + end.at - LOCATOR_BYTES) == LOCATOR_SIGNATURE))
         rc = read_end64(&end, image);
     if (rc != REPOSBX_OK)
         return rc;
@@ -167,7 +172,7 @@ static int check_extra(const struct image *image, const uint8_t *extra, size_t l
     return REPOSBX_OK;
 }
 
-static int check_kind(const struct image *image, const uint8_t *row)
+static int check_kind(const struct image *image, const uint8_t *row, bool folder)
 {
     uint32_t flags = get16(row + 8), method = get16(row + 10), attributes = get32(row + 38);
     uint32_t type = attributes >> 16 & 0170000U;
@@ -178,15 +183,48 @@ static int check_kind(const struct image *image, const uint8_t *row)
         return bad(image, "a member has unknown flags");
     if (method != 0 && method != 8)
         return bad(image, "a member is neither stored nor deflated");
-    if (type != 0 && type != 0100000U)
+    if (folder && (method != 0 || get32(row + 20) != 0 || get32(row + 24) != 0))
+        return bad(image, "a member that is a folder has content");
+    if (type != 0 && type != (folder ? 0040000U : 0100000U))
         return bad(image, type == 0120000U   ? "a member is a symlink"
                           : type == 0040000U ? "a member is a folder"
                                              : "a member is no regular file");
-    if ((attributes & ATTRIBUTE_FOLDER) != 0)
+    if (!folder && (attributes & ATTRIBUTE_FOLDER) != 0)
         return bad(image, "a member is a folder");
     if (get16(row + 34) != 0)
         return bad(image, "it is one of several parts");
     return REPOSBX_OK;
+}
+
+/* Whether the sizes of a local header stand in its zip64 field, as writers do that do not know them
+ * beforehand, and are those of the row (or, where a descriptor follows, 0). */
+static bool zip64_sizes(const uint8_t *local, const uint8_t *row, bool descriptor)
+{
+    const uint8_t *extra = local + LOCAL_BYTES + get16(local + 26);
+    size_t length = get16(local + 28);
+
+    if (get32(local + 18) != 0xffffffffU || get32(local + 22) != 0xffffffffU)
+        return false;
+    while (length >= 4 && length - 4 >= get16(extra + 2)) {
+        size_t size = get16(extra + 2);
+
+        if (get16(extra) == ZIP64_FIELD)
+            return size == 16 &&
+                   ((get64(extra + 4) == get32(row + 24) && get64(extra + 12) == get32(row + 20)) ||
+                    (descriptor && get64(extra + 4) == 0 && get64(extra + 12) == 0));
+        extra += 4 + size;
+        length -= 4 + size;
+    }
+    return false;
+}
+
+/* The sizes and the sum of a local header, against the directory's row. */
+static bool same_sizes(const uint8_t *local, const uint8_t *row, bool descriptor)
+{
+    if (zip64_sizes(local, row, descriptor))
+        return descriptor ? get32(local + 14) == 0 : memcmp(local + 14, row + 16, 4) == 0;
+    return descriptor ? get32(local + 14) == 0 && get32(local + 18) == 0 && get32(local + 22) == 0
+                      : memcmp(local + 14, row + 16, 12) == 0;
 }
 
 /* The local header must repeat the directory's row. */
@@ -206,12 +244,11 @@ static int check_local(struct span *span, const struct image *image, const uint8
         get16(local + 26) != name_length ||
         memcmp(local + LOCAL_BYTES, row + CENTRAL_BYTES, name_length) != 0)
         return bad(image, "a member's two headers disagree");
-    if (descriptor ? get32(local + 14) != 0 || get32(local + 18) != 0 || get32(local + 22) != 0
-                   : memcmp(local + 14, row + 16, 12) != 0)
-        return bad(image, "a member's two headers disagree");
     after = at + LOCAL_BYTES + name_length + get16(local + 28);
     if (after > directory_at || packed > directory_at - after)
         return bad(image, "a member lies outside");
+    if (!same_sizes(local, row, descriptor))
+        return bad(image, "a member's two headers disagree");
     rc = check_extra(image, local + LOCAL_BYTES + name_length, get16(local + 28));
     *span = (struct span){ at, after + packed, descriptor };
     return rc;
@@ -227,6 +264,9 @@ static int read_row(struct rsbx_zip_row *out, struct span *span, const struct im
 
     if (left - CENTRAL_BYTES < name_length + extra + comment)
         return bad(image, "its directory is cut short");
+    out->folder = name_length > 1 && name[name_length - 1] == '/';
+    if (out->folder)
+        name_length--;
     rc = rsbx_bundle_check_name(name, name_length, image->err);
     if (rc == REPOSBX_EPOLICY) {
         rsbx_context(image->err, "not an acceptable ZIP");
@@ -239,9 +279,9 @@ static int read_row(struct rsbx_zip_row *out, struct span *span, const struct im
     if (rc == REPOSBX_OK && !ascii && (get16(row + 8) & FLAG_UTF8) == 0)
         return bad(image, "a member's name is not marked as UTF-8");
     if (rc == REPOSBX_OK)
-        rc = check_kind(image, row);
+        rc = check_kind(image, row, out->folder);
     if (rc == REPOSBX_OK)
-        rc = check_extra(image, row + CENTRAL_BYTES + name_length, extra);
+        rc = check_extra(image, row + CENTRAL_BYTES + get16(row + 28), extra);
     if (rc != REPOSBX_OK)
         return rc;
     out->size = get32(row + 24);
@@ -252,8 +292,10 @@ static int read_row(struct rsbx_zip_row *out, struct span *span, const struct im
         return bad(image, "a stored member has two sizes");
     rc = check_local(span, image, row, directory_at);
     if (rc == REPOSBX_OK) {
-        out->name = strndup(name, name_length);
-        rc = out->name == NULL ? rsbx_fail_memory(image->err) : REPOSBX_OK;
+        /* "folder//": below every file of that name, twice where it stands twice, above nothing. */
+        rc = asprintf(&out->name, "%.*s%s", (int)name_length, name, out->folder ? "//" : "") < 0
+                 ? rsbx_fail_memory(image->err)
+                 : REPOSBX_OK;
     }
     return rc;
 }
@@ -314,7 +356,7 @@ int rsbx_zip_directory(struct rsbx_zip_rows *out, const uint8_t *bytes, size_t l
     __attribute__((cleanup(rsbx_zip_rows_autop))) struct rsbx_zip_rows rows = { NULL, 0 };
     RSBX_AUTO(rsbx_memory) void *memory = NULL;
     struct end end = { 0, 0, 0, 0 };
-    uint64_t at, total = 0;
+    uint64_t at, total = 0, files = 0;
     int rc = read_end(&end, &image);
 
     if (rc != REPOSBX_OK)
@@ -334,6 +376,7 @@ int rsbx_zip_directory(struct rsbx_zip_rows *out, const uint8_t *bytes, size_t l
         if (rc != REPOSBX_OK)
             return rc;
         rows.count++;
+        files += rows.rows[i].folder ? 0 : 1;
         total += rows.rows[i].size;
         if (total > limits->max_bytes)
             return bad(&image, "its members have more bytes than allowed");
@@ -341,6 +384,8 @@ int rsbx_zip_directory(struct rsbx_zip_rows *out, const uint8_t *bytes, size_t l
     }
     if (at != end.at)
         return bad(&image, "its directory has another size than its rows");
+    if (files == 0)
+        return bad(&image, "it has no member");
     rc = check_cover(&image, memory, rows.count, end.offset);
     if (rc == REPOSBX_OK)
         rc = check_names(&image, &rows);

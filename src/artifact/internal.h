@@ -42,6 +42,7 @@ void rsbx_pending_autop(struct rsbx_pending *pending);
 struct rsbx_zip_row {
     char *name;
     uint64_t size;
+    bool folder; /* a row that only says that a folder exists, as other writers have them: no member */
 };
 struct rsbx_zip_rows {
     struct rsbx_zip_row *rows;

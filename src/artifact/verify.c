@@ -105,7 +105,9 @@ static int hash_members(struct rsbx_bundle_result *result, const void *bytes, si
     if (result->members == NULL)
         return rsbx_fail_memory(err);
     for (size_t i = 0; rc == REPOSBX_OK && i < rows->count; i++) {
-        rc = hash_member(&result->members[i], zip, i, &rows->rows[i], err);
+        if (rows->rows[i].folder)
+            continue;
+        rc = hash_member(&result->members[result->member_count], zip, i, &rows->rows[i], err);
         result->member_count += rc == REPOSBX_OK;
     }
     return rc;

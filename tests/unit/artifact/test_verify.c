@@ -95,6 +95,63 @@ static void honest_ones_are_read(void **state)
     rsbx_buf_dispose(&zip);
 }
 
+#define FOLDER(n) { .name = (n), .attributes = 0040755U << 16 | 0x10U }
+
+/* What other writers add: rows for folders, sizes in zip64 fields that need none. */
+static void forms_of_others_are_read(void **state)
+{
+    struct zipmake_member members[] = { FOLDER("a/"), PLAIN("a/c"), FOLDER("a/d/"), PLAIN("b"),
+                                        FOLDER("a-b/") };
+    struct rsbx_buf zip = RSBX_BUF_INIT(1U << 20);
+    struct rsbx_bundle_result found;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+
+    (void)state;
+    members[3].local64 = 1;
+    zipmake(&zip, members, 5);
+    write_file(zip.data, zip.length);
+    if (rsbx_bundle_verify(&found, path, NULL, &err) != 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(found.member_count, 2);
+    assert_string_equal(found.members[0].name, "a/c");
+    assert_string_equal(found.members[1].name, "b");
+    rsbx_bundle_result_dispose(&found);
+    rsbx_buf_dispose(&zip);
+}
+
+static void folders_that_lie_are_refused(void **state)
+{
+    static const char *const names[] = { "../", "/", "a//", "./", "a/../", "\\/", "//" };
+    struct zipmake_member file_too[] = { PLAIN("a"), FOLDER("a/") };
+    struct zipmake_member below[] = { PLAIN("a"), PLAIN("a-b"), FOLDER("a/b/") };
+    struct zipmake_member twice[] = { FOLDER("a/"), PLAIN("b"), FOLDER("a/") };
+    struct zipmake_member alone[] = { FOLDER("a/"), FOLDER("a/b/") };
+    struct zipmake_member odd[] = { PLAIN("x"), FOLDER("a/") };
+    struct zipmake_member sizes = PLAIN("x");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct zipmake_member both[] = { PLAIN("x"), FOLDER(names[i]) };
+
+        assert_bad(both, 2, "member");
+    }
+    assert_bad(file_too, 2, "twice");
+    assert_bad(below, 3, "below");
+    assert_bad(twice, 3, "twice");
+    assert_bad(alone, 2, "no member");
+    odd[1].bytes = "x";
+    odd[1].length = 1;
+    odd[1].crc = zipmake_crc("x", 1);
+    assert_bad(odd, 2, "content");
+    odd[1] = (struct zipmake_member)FOLDER("a/");
+    odd[1].attributes = 0120777U << 16;
+    assert_bad(odd, 2, "symlink");
+    odd[1].attributes = 0100644U << 16;
+    assert_bad(odd, 2, "regular");
+    sizes.local64 = 7;
+    assert_bad(&sizes, 1, "disagree");
+}
+
 static void names_that_leave_are_refused(void **state)
 {
     static const char *const names[] = { "../x", "/etc/passwd", "a/../../x", "..", ".", "a//b",
@@ -377,6 +434,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(honest_ones_are_read, enter, leave),
+        cmocka_unit_test_setup_teardown(forms_of_others_are_read, enter, leave),
+        cmocka_unit_test_setup_teardown(folders_that_lie_are_refused, enter, leave),
         cmocka_unit_test_setup_teardown(names_that_leave_are_refused, enter, leave),
         cmocka_unit_test_setup_teardown(odd_members_are_refused, enter, leave),
         cmocka_unit_test_setup_teardown(overlaps_and_hidden_bytes_are_refused, enter, leave),

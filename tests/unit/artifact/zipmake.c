@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "zipmake.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,12 @@ static void put32(struct rsbx_buf *out, uint32_t value)
     put16(out, value >> 16);
 }
 
+static void put64(struct rsbx_buf *out, uint64_t value)
+{
+    put32(out, (uint32_t)value);
+    put32(out, (uint32_t)(value >> 32));
+}
+
 uint32_t zipmake_crc(const void *bytes, size_t length)
 {
     const uint8_t *at = bytes;
@@ -40,15 +47,17 @@ uint32_t zipmake_crc(const void *bytes, size_t length)
 
 /* What both headers have in common, from the version to the length of the name. */
 static void put_common(struct rsbx_buf *out, const struct zipmake_member *member,
-                       size_t name_length)
+                       size_t name_length, bool sizes64)
 {
     put16(out, 20);
     put16(out, member->flags);
     put16(out, member->method);
     put32(out, 0x00210000U);
     put32(out, member->crc);
-    put32(out, (uint32_t)member->length);
-    put32(out, member->size == 0 ? (uint32_t)member->length : member->size);
+    put32(out, sizes64 ? 0xffffffffU : (uint32_t)member->length);
+    put32(out, sizes64             ? 0xffffffffU
+               : member->size == 0 ? (uint32_t)member->length
+                                   : member->size);
     put16(out, (uint32_t)name_length);
 }
 
@@ -65,9 +74,17 @@ void zipmake(struct rsbx_buf *out, const struct zipmake_member *members, size_t 
 
         places[i] = (uint32_t)out->length - member->overlap;
         put32(out, 0x04034b50U);
-        put_common(out, member, length);
-        put16(out, 0);
+        put_common(out, member, length, member->local64 != 0);
+        put16(out, member->local64 != 0 ? 20 : 0);
         put(out, name, length);
+        if (member->local64 != 0) {
+            uint64_t unpacked = member->size == 0 ? member->length : member->size;
+
+            put16(out, 1);
+            put16(out, 16);
+            put64(out, member->local64 == 1 ? unpacked : member->local64);
+            put64(out, member->length);
+        }
         put(out, member->bytes, member->length);
     }
     directory = (uint32_t)out->length;
@@ -77,7 +94,7 @@ void zipmake(struct rsbx_buf *out, const struct zipmake_member *members, size_t 
 
         put32(out, 0x02014b50U);
         put16(out, 3U << 8 | 20U);
-        put_common(out, member, length);
+        put_common(out, member, length, false);
         put16(out, member->extra_length);
         put32(out, 0);
         put16(out, 0);

@@ -21,6 +21,8 @@ struct zipmake_member {
     uint32_t overlap;           /* bytes by which the directory points before the local header */
     const void *extra;          /* of the directory's row */
     uint16_t extra_length;
+    uint64_t local64;           /* not 0: the local header has its sizes in a zip64 field; 1: the right
+                                 * ones, else this as the unpacked one */
 };
 
 void zipmake(struct rsbx_buf *out, const struct zipmake_member *members, size_t count);
