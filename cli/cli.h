@@ -105,6 +105,9 @@ extern const struct rsbx_cli_command rsbx_cli_receipt_verify;
 extern const struct rsbx_cli_command rsbx_cli_policy_check;
 extern const struct rsbx_cli_command rsbx_cli_policy_show;
 extern const struct rsbx_cli_command rsbx_cli_version;
+extern const struct rsbx_cli_command rsbx_cli_wasm_install;
+extern const struct rsbx_cli_command rsbx_cli_wasm_list;
+extern const struct rsbx_cli_command rsbx_cli_wasm_remove;
 
 /* ---- steps that several commands share (open.c) ---- */
 

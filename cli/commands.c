@@ -21,6 +21,9 @@ const struct rsbx_cli_command *const rsbx_cli_commands[] = {
     &rsbx_cli_artifact_verify,
     &rsbx_cli_receipt,
     &rsbx_cli_receipt_verify,
+    &rsbx_cli_wasm_install,
+    &rsbx_cli_wasm_list,
+    &rsbx_cli_wasm_remove,
     &rsbx_cli_policy_check,
     &rsbx_cli_policy_show,
     &rsbx_cli_version,
@@ -78,6 +81,7 @@ const char *rsbx_cli_group_summary(const char *group)
         { "audit", "check the log of a session" },
         { "artifact", "check a bundle of files" },
         { "receipt", "bind what a session did in one document, and check it" },
+        { "wasm", "WebAssembly modules, compiled once and run without an engine" },
         { "policy", "check and show policy documents" },
     };
 

@@ -10,5 +10,6 @@
 #include <reposbx/receipt.h>
 #include <reposbx/session.h>
 #include <reposbx/version.h>
+#include <reposbx/wasm.h>
 
 #endif
