@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "podman/internal.h"
+
+#include "base/banned.h"
+
+void rsbx_podman_answer_dispose(struct rsbx_podman_answer *answer)
+{
+    rsbx_buf_dispose(&answer->out);
+    rsbx_buf_dispose(&answer->err);
+}
+
+void rsbx_podman_answer_autop(struct rsbx_podman_answer *answer)
+{
+    rsbx_podman_answer_dispose(answer);
+}
+
+/* Reads what is there; the end and errors of the stream close it. */
+static int read_some(struct rsbx_podman_answer *answer, struct rsbx_podman_process *process,
+                     reposbx_error *err)
+{
+    char piece[65536];
+    ssize_t got = recv(process->stream_fd, piece, sizeof piece, 0);
+    size_t room = answer->out.limit - answer->out.length;
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return REPOSBX_OK;
+    if (got <= 0) {
+        rsbx_fd_autop(&process->stream_fd);
+        return REPOSBX_OK;
+    }
+    if ((size_t)got > room)
+        answer->truncated = true;
+    return rsbx_buf_append(&answer->out, piece, (size_t)got < room ? (size_t)got : room, err);
+}
+
+/* Sends what fits; a process that does not read its stdin any more is not wrong. */
+static void send_some(const struct rsbx_podman_call *call, size_t *sent,
+                      const struct rsbx_podman_process *process)
+{
+    ssize_t put = send(process->stream_fd, (const char *)call->input + *sent,
+                       call->input_length - *sent, MSG_NOSIGNAL);
+
+    if (put >= 0)
+        *sent += (size_t)put;
+    else if (errno != EAGAIN && errno != EINTR)
+        *sent = call->input_length;
+    if (*sent == call->input_length)
+        (void)shutdown(process->stream_fd, SHUT_WR);
+}
+
+/* Until the process has ended; false when the deadline came first. */
+static int converse(bool *in_time, struct rsbx_podman_answer *answer,
+                    struct rsbx_podman_process *process, const struct rsbx_podman_call *call,
+                    reposbx_error *err)
+{
+    size_t sent = 0;
+
+    *in_time = true;
+    if (call->input_length == 0)
+        (void)shutdown(process->stream_fd, SHUT_WR);
+    for (;;) {
+        bool sending = sent < call->input_length;
+        struct pollfd ready[2] = {
+            { .fd = process->pid_fd, .events = POLLIN },
+            { .fd = process->stream_fd, .events = (short)(sending ? POLLIN | POLLOUT : POLLIN) },
+        };
+        int count = poll(ready, 2, rsbx_deadline_left_ms(call->deadline));
+        int rc = REPOSBX_OK;
+
+        if (count < 0 && errno != EINTR)
+            return rsbx_fail_errno(err, REPOSBX_EINTERNAL, "poll");
+        if (count > 0 && (ready[1].revents & POLLOUT) != 0)
+            send_some(call, &sent, process);
+        if (count > 0 && (ready[1].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
+            rc = read_some(answer, process, err);
+        else if (count > 0 && ready[0].revents != 0)
+            return REPOSBX_OK; /* it has ended and everything that it wrote is read */
+        if (rc != 0)
+            return rc;
+        if (rsbx_deadline_passed(call->deadline)) {
+            *in_time = false;
+            return REPOSBX_OK;
+        }
+    }
+}
+
+int rsbx_podman_run(struct rsbx_podman_answer *out, const struct rsbx_podman *podman,
+                    const struct rsbx_podman_call *call, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = {
+        .out = RSBX_BUF_INIT(call->output_bytes),
+        .err = RSBX_BUF_INIT(RSBX_PODMAN_STDERR_BYTES),
+        .exit_code = -1,
+    };
+    RSBX_AUTO(rsbx_podman_process) struct rsbx_podman_process process = RSBX_PODMAN_PROCESS_INIT;
+    bool in_time;
+    int status;
+    int rc = rsbx_podman_start(&process, podman, call->argv, err);
+
+    if (rc == 0)
+        rc = converse(&in_time, &answer, &process, call, err);
+    if (rc != 0)
+        return rc;
+    if (!in_time) {
+        rsbx_podman_kill(&process);
+        answer.timed_out = true;
+    }
+    status = rsbx_podman_reap(&process);
+    if (status != -1 && WIFEXITED(status))
+        answer.exit_code = WEXITSTATUS(status);
+    else if (status != -1 && WIFSIGNALED(status))
+        answer.signal = WTERMSIG(status);
+    else
+        return rsbx_fail(err, REPOSBX_EINTERNAL, "how podman ended cannot be observed");
+    rc = rsbx_podman_stderr(&answer.err, &process, err);
+    if (rc != 0)
+        return rc;
+    *out = answer;
+    memset(&answer, 0, sizeof answer);
+    return REPOSBX_OK;
+}
+
+/* The last line that says something. */
+static const char *last_line(char *text)
+{
+    size_t length = text != NULL ? strlen(text) : 0;
+    const char *newline;
+
+    if (length == 0)
+        return "it gave no reason";
+    while (length > 0 && text[length - 1] == '\n')
+        text[--length] = '\0';
+    newline = strrchr(text, '\n');
+    return newline != NULL ? newline + 1 : text;
+}
+
+int rsbx_podman_check(const struct rsbx_podman_answer *answer, const char *what,
+                      reposbx_error *err)
+{
+    char reason[REPOSBX_MESSAGE_BYTES] = "";
+
+    if (answer->timed_out)
+        return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "%s: podman did not answer in time", what);
+    if (answer->signal != 0)
+        return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "%s: podman was ended by signal %d", what,
+                         answer->signal);
+    if (answer->truncated)
+        return rsbx_fail(err, REPOSBX_EPROTOCOL, "%s: podman's answer is too long", what);
+    if (answer->exit_code == 0)
+        return REPOSBX_OK;
+    if (answer->err.length > 0) {
+        size_t cut = answer->err.length < sizeof reason ? answer->err.length : sizeof reason - 1;
+
+        memcpy(reason, answer->err.data + answer->err.length - cut, cut);
+        reason[cut] = '\0';
+    }
+    return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "%s: %s", what, last_line(reason));
+}
+
+int rsbx_podman_text(struct rsbx_buf *out, const struct rsbx_podman *podman,
+                     const struct rsbx_podman_call *call, const char *what, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
+    int rc = rsbx_podman_run(&answer, podman, call, err);
+
+    if (rc == 0)
+        rc = rsbx_podman_check(&answer, what, err);
+    if (rc == 0)
+        rc = rsbx_buf_append(out, answer.out.data, answer.out.length, err);
+    return rc;
+}
