@@ -32,11 +32,12 @@
 
 /* Choices are stored through the size of an enum. */
 static_assert(sizeof(enum rsbx_workspace_mode) == sizeof(unsigned int) &&
-                  sizeof(enum rsbx_network_mode) == sizeof(unsigned int),
+                  sizeof(enum rsbx_network_mode) == sizeof(unsigned int) &&
+                  sizeof(enum rsbx_wasm_mode) == sizeof(unsigned int),
               "an enum has the size of an unsigned int");
 
 const char *const rsbx_policy_sections[RSBX_SECTION_COUNT] = { "source", "workspace", "session",
-                                                               "limits" };
+                                                               "run", "limits" };
 
 const struct rsbx_field rsbx_policy_fields[RSBX_FIELD_COUNT_ALL] = {
     { "", "name", RSBX_FIELD_NAME, AT(name),
@@ -85,6 +86,14 @@ const struct rsbx_field rsbx_policy_fields[RSBX_FIELD_COUNT_ALL] = {
       1, MOST_SLOTS, { NULL } },
     { "session", "audit_bytes", RSBX_FIELD_COUNT, AT(audit_bytes),
       LEAST_AUDIT_BYTES, MOST_BYTES, { NULL } },
+    { "run", "python", RSBX_FIELD_IMAGE, AT(python_image),
+      0, 0, { NULL } },
+    { "run", "bash", RSBX_FIELD_IMAGE, AT(bash_image),
+      0, 0, { NULL } },
+    { "run", "node", RSBX_FIELD_IMAGE, AT(node_image),
+      0, 0, { NULL } },
+    { "run", "wasm", RSBX_FIELD_CHOICE, AT(wasm),
+      0, 0, { "prefer", "require", "never", NULL } },
     { "limits", "cpus", RSBX_FIELD_NUMBER, AT(limits.cpus),
       RSBX_LEAST_CPUS, MOST_CPUS, { NULL } },
     { "limits", "memory_bytes", RSBX_FIELD_COUNT, AT(limits.memory_bytes),
@@ -157,5 +166,8 @@ void reposbx_policy_free(reposbx_policy *policy)
     free(policy->name);
     free(policy->seccomp_profile);
     free(policy->runtime);
+    free(policy->python_image);
+    free(policy->bash_image);
+    free(policy->node_image);
     free(policy);
 }

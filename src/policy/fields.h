@@ -19,6 +19,7 @@ enum rsbx_field_kind {
     RSBX_FIELD_CHOICE,    /* enum, as one of the words */
     RSBX_FIELD_PATH,      /* char *: absolute path, or null */
     RSBX_FIELD_RUNTIME,   /* char *: name of a runtime, or null */
+    RSBX_FIELD_IMAGE,     /* char *: an image reference, or null */
     RSBX_FIELD_COUNT,     /* uint64_t */
     RSBX_FIELD_COUNT32,   /* uint32_t */
     RSBX_FIELD_COUNT_NULL, /* uint64_t, 0 for null */
@@ -34,10 +35,10 @@ struct rsbx_field {
     const char *words[4]; /* NULL-terminated */
 };
 
-#define RSBX_FIELD_COUNT_ALL 33U
+#define RSBX_FIELD_COUNT_ALL 37U
 extern const struct rsbx_field rsbx_policy_fields[RSBX_FIELD_COUNT_ALL];
-/* "source", "workspace", "session", "limits". */
-#define RSBX_SECTION_COUNT 4U
+/* "source", "workspace", "session", "run", "limits". */
+#define RSBX_SECTION_COUNT 5U
 extern const char *const rsbx_policy_sections[RSBX_SECTION_COUNT];
 
 /* A policy with every default in it. NULL without memory. */

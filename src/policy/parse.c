@@ -241,7 +241,12 @@ static bool read_text(struct reading *in, const struct rsbx_field *field, const 
              RSBX_MAX_PATH_BYTES);
         return false;
     }
-    if (field->kind != RSBX_FIELD_PATH && text != NULL && !rsbx_plain_name(text, 128)) {
+    if (field->kind == RSBX_FIELD_IMAGE && text != NULL && rsbx_image_problem(text) != NULL) {
+        NOTE(in, path, "%s is no image reference: %s", path, rsbx_image_problem(text));
+        return false;
+    }
+    if (field->kind != RSBX_FIELD_PATH && field->kind != RSBX_FIELD_IMAGE && text != NULL &&
+        !rsbx_plain_name(text, 128)) {
         NOTE(in, path,
              "%s must be 1 to 128 letters, digits, '_', '.' or '-', the first a letter or digit",
              path);
@@ -323,6 +328,7 @@ static bool read_value(struct reading *in, const struct rsbx_field *field, const
     case RSBX_FIELD_NAME:
     case RSBX_FIELD_PATH:
     case RSBX_FIELD_RUNTIME:
+    case RSBX_FIELD_IMAGE:
         return read_text(in, field, value, path);
     case RSBX_FIELD_IMAGES:
         return read_images(in, value, path);

@@ -217,6 +217,7 @@ static json_t *field_value(const reposbx_policy *policy, const struct rsbx_field
     case RSBX_FIELD_NAME:
     case RSBX_FIELD_PATH:
     case RSBX_FIELD_RUNTIME:
+    case RSBX_FIELD_IMAGE:
     default:
         memcpy(&text, place, sizeof text);
         return text_or_null(text);

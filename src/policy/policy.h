@@ -16,6 +16,7 @@
 
 enum rsbx_workspace_mode { RSBX_WORKSPACE_AUTO, RSBX_WORKSPACE_OVERLAY, RSBX_WORKSPACE_COPY };
 enum rsbx_network_mode { RSBX_NETWORK_NONE, RSBX_NETWORK_BRIDGE };
+enum rsbx_wasm_mode { RSBX_WASM_PREFER, RSBX_WASM_REQUIRE, RSBX_WASM_NEVER };
 
 struct reposbx_policy {
     char *name;                        /* "default" when the document gives none */
@@ -38,6 +39,8 @@ struct reposbx_policy {
     uint64_t disk_bytes;               /* 0: null */
     bool require_disk_quota;
     uint64_t lease_seconds, max_commands, slots, audit_bytes;
+    char *python_image, *bash_image, *node_image; /* of one-shot code; NULL: the language's own */
+    enum rsbx_wasm_mode wasm;          /* run.wasm */
     reposbx_limits limits;
 };
 

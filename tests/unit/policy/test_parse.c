@@ -107,6 +107,7 @@ static void every_value_is_read(void **state)
         "\"owner\":\"any\",\"max_files\":1,\"max_bytes\":2,\"max_depth\":3},"
         "\"workspace\":{\"mode\":\"copy\",\"disk_bytes\":1048576,\"require_disk_quota\":true},"
         "\"session\":{\"lease_seconds\":5,\"max_commands\":6,\"slots\":7,\"audit_bytes\":200000},"
+        "\"run\":{\"python\":\"a\",\"bash\":null,\"node\":\"n:1\",\"wasm\":\"never\"},"
         "\"limits\":{\"cpus\":1,\"memory_bytes\":6291456,\"pids\":10,"
         "\"command_timeout_seconds\":1.5,\"output_bytes\":11,\"audit_log_bytes\":12,"
         "\"stdin_bytes\":13,\"tmpfs_bytes\":65536,\"artifact_bytes\":15,"
@@ -134,6 +135,10 @@ static void every_value_is_read(void **state)
     assert_int_equal(policy->max_commands, 6);
     assert_int_equal(policy->slots, 7);
     assert_int_equal(policy->audit_bytes, 200000);
+    assert_string_equal(policy->python_image, "a");
+    assert_null(policy->bash_image);
+    assert_string_equal(policy->node_image, "n:1");
+    assert_int_equal(policy->wasm, RSBX_WASM_NEVER);
     assert_true(policy->limits.cpus == 1.0 && policy->limits.command_timeout_seconds == 1.5);
     assert_int_equal(policy->limits.memory_bytes, 6291456);
     assert_int_equal(policy->limits.pids, 10);

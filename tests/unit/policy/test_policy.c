@@ -77,6 +77,7 @@ static void default_document_is_the_documented_one(void **state)
         "\"workspace\":{\"mode\":\"auto\",\"disk_bytes\":null,\"require_disk_quota\":false},"
         "\"session\":{\"lease_seconds\":7200,\"max_commands\":1000,\"slots\":1,"
         "\"audit_bytes\":268435456},"
+        "\"run\":{\"python\":null,\"bash\":null,\"node\":null,\"wasm\":\"prefer\"},"
         "\"limits\":{\"cpus\":2.0,\"memory_bytes\":2147483648,\"pids\":256,"
         "\"command_timeout_seconds\":300.0,\"output_bytes\":65536,\"audit_log_bytes\":8388608,"
         "\"stdin_bytes\":1048576,\"tmpfs_bytes\":268435456,\"artifact_bytes\":67108864,"
