@@ -115,6 +115,23 @@ static int act(struct rsbx_engine *engine, const char *method, const char *name,
     return rsbx_http_exchange(NULL, engine, &call, err);
 }
 
+int rsbx_engine_container_commit(char **id, struct rsbx_engine *engine, const char *name,
+                                 struct rsbx_deadline deadline, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr nothing = json_object();
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr reply = NULL;
+    struct rsbx_http_call call = { .expected = 201, .deadline = deadline };
+    const char *text;
+    int rc = post_document(&reply, engine, "/commit?pause=0&container=", name, "", nothing, &call, err);
+
+    if (rc == 0)
+        rc = rsbx_json_get_text(&text, reply, "Id", "committed image", err);
+    if (rc != 0)
+        return rc;
+    *id = strdup(text);
+    return *id != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
+}
+
 int rsbx_engine_container_start(struct rsbx_engine *engine, const char *name,
                                 struct rsbx_deadline deadline, reposbx_error *err)
 {

@@ -90,6 +90,10 @@ int rsbx_engine_container_create(char **warnings, struct rsbx_engine *engine, co
 int rsbx_engine_container_update(char **warnings, struct rsbx_engine *engine, const char *name,
                                  const json_t *limits, struct rsbx_deadline deadline,
                                  reposbx_error *err);
+/* POST /commit?container=NAME: the container's files as an image without a name; *id (caller frees)
+ * is what the engine calls it. */
+int rsbx_engine_container_commit(char **id, struct rsbx_engine *engine, const char *name,
+                                 struct rsbx_deadline deadline, reposbx_error *err);
 int rsbx_engine_container_start(struct rsbx_engine *engine, const char *name,
                                 struct rsbx_deadline deadline, reposbx_error *err);
 /* SIGKILL; not running is REPOSBX_EBUSY, not there REPOSBX_ENOTFOUND. */

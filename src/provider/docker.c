@@ -474,24 +474,45 @@ static int docker_destroy(struct rsbx_provider *provider, enum rsbx_object_kind 
                : remove_store(engine_of(provider), name, session_id, deadline, err);
 }
 
-static int docker_seed(struct rsbx_provider *provider, const struct rsbx_slot_spec *spec,
-                       const struct rsbx_seed_file *files, size_t count,
-                       struct rsbx_deadline deadline, reposbx_error *err)
+/* Fills a slot that never runs; `image_id` (NULL: not wanted) gets what its files became. */
+static int fill_slot(char **image_id, struct rsbx_engine *engine,
+                     const struct rsbx_slot_spec *spec, const struct rsbx_seed_file *files,
+                     size_t count, struct rsbx_deadline deadline, reposbx_error *err)
 {
-    struct rsbx_engine *engine = engine_of(provider);
+    char *id = NULL;
     reposbx_error cleanup = REPOSBX_ERROR_INIT;
     int removed;
     int rc = create_slot(engine, spec, deadline, err);
 
     if (rc == 0)
         rc = put_seeds(engine, spec->name, files, count, deadline, err);
+    if (rc == 0 && image_id != NULL)
+        rc = rsbx_engine_container_commit(&id, engine, spec->name, deadline, err);
     removed = remove_slot(engine, spec->name, spec->session_id, deadline, &cleanup);
     if (rc == 0 && removed != 0) {
         if (err != NULL)
             *err = cleanup;
         rc = removed;
     }
+    if (rc == 0 && image_id != NULL)
+        *image_id = id;
+    else
+        free(id);
     return rc;
+}
+
+static int docker_seed(struct rsbx_provider *provider, const struct rsbx_slot_spec *spec,
+                       const struct rsbx_seed_file *files, size_t count,
+                       struct rsbx_deadline deadline, reposbx_error *err)
+{
+    return fill_slot(NULL, engine_of(provider), spec, files, count, deadline, err);
+}
+
+int rsbx_docker_bake(char **image_id, struct rsbx_provider *provider,
+                     const struct rsbx_slot_spec *spec, const struct rsbx_seed_file *files,
+                     size_t count, struct rsbx_deadline deadline, reposbx_error *err)
+{
+    return fill_slot(image_id, engine_of(provider), spec, files, count, deadline, err);
 }
 
 static int link_fd(const struct rsbx_link *link)
