@@ -77,9 +77,9 @@ void rsbx_podman_answer_autop(struct rsbx_podman_answer *answer);
 int rsbx_podman_run(struct rsbx_podman_answer *out, const struct rsbx_podman *podman,
                     const struct rsbx_podman_call *call, reposbx_error *err);
 
-/* What an answer that is no success means: fills err with `what`, the last line of its stderr, and
- * returns a code: REPOSBX_EUNAVAILABLE when it timed out, was killed, or exited with 125 or
- * another code. 0 when it exited with 0 and nothing was cut. */
+/* What an answer that is no success means: fills err with `what` and the reason on its
+ * stderr; REPOSBX_EUNAVAILABLE when it timed out, was killed, or exited with anything but 0;
+ * REPOSBX_EPROTOCOL when its output was cut. 0 when it exited with 0 and nothing was cut. */
 int rsbx_podman_check(const struct rsbx_podman_answer *answer, const char *what,
                       reposbx_error *err);
 

@@ -127,18 +127,26 @@ int rsbx_podman_run(struct rsbx_podman_answer *out, const struct rsbx_podman *po
     return REPOSBX_OK;
 }
 
-/* The last line that says something. */
-static const char *last_line(char *text)
+/* The line that says what is wrong: podman marks it, and may add advice. Cuts the text there. */
+static const char *reason_of(char *text)
 {
-    size_t length = text != NULL ? strlen(text) : 0;
-    const char *newline;
+    static const char mark[] = "Error: ";
+    char *found = NULL;
 
-    if (length == 0)
-        return "it gave no reason";
-    while (length > 0 && text[length - 1] == '\n')
-        text[--length] = '\0';
-    newline = strrchr(text, '\n');
-    return newline != NULL ? newline + 1 : text;
+    for (char *at = strstr(text, mark); at != NULL; at = strstr(at + 1, mark)) {
+        if (at == text || at[-1] == '\n')
+            found = at;
+    }
+    if (found == NULL) {
+        size_t length = strlen(text);
+
+        while (length > 0 && text[length - 1] == '\n')
+            text[--length] = '\0';
+        found = strrchr(text, '\n');
+        found = found != NULL ? found + 1 : text;
+    }
+    found[strcspn(found, "\n")] = '\0';
+    return found[0] != '\0' ? found : "it gave no reason";
 }
 
 int rsbx_podman_check(const struct rsbx_podman_answer *answer, const char *what,
@@ -161,7 +169,7 @@ int rsbx_podman_check(const struct rsbx_podman_answer *answer, const char *what,
         memcpy(reason, answer->err.data + answer->err.length - cut, cut);
         reason[cut] = '\0';
     }
-    return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "%s: %s", what, last_line(reason));
+    return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "%s: %s", what, reason_of(reason));
 }
 
 int rsbx_podman_text(struct rsbx_buf *out, const struct rsbx_podman *podman,

@@ -34,7 +34,7 @@ static const char script[] =
     "descriptors) ls /proc/$$/fd | sort -n | tr '\\n' ' '; pwd; cut -d' ' -f5,6 /proc/$$/stat; echo $$;;\n"
     "flood) head -c 5000000 /dev/zero;;\n"
     "complain) head -c 100000 /dev/zero | tr '\\0' x >&2; echo out; exit 3;;\n"
-    "fail) echo first >&2; echo 'Error: no such thing' >&2; exit 125;;\n"
+    "fail) echo first >&2; echo 'Error: no such thing' >&2; echo 'See help' >&2; exit 125;;\n"
     "hang) sleep 1000 & echo $!; wait;;\n"
     "orphan) sleep 1000 & echo $!;;\n"
     "die) kill -9 $$;;\n"
@@ -262,7 +262,7 @@ static void complaints_are_bounded_and_do_not_block(void **state)
     assert_true(answer.err.length > 0 && answer.err.length <= 16384);
 }
 
-static void failures_are_told_with_the_last_line(void **state)
+static void failures_are_told_with_their_reason(void **state)
 {
     RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
     RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer died = { 0 };
@@ -380,7 +380,7 @@ static void a_link_tells_what_was_complained(void **state)
     (void)state;
     assert_int_equal(rsbx_podman_link(&link, podman, argv, NULL), 0);
     hear_out(link, &heard);
-    assert_string_equal(heard.err.data, "first\nError: no such thing\n");
+    assert_string_equal(heard.err.data, "first\nError: no such thing\nSee help\n");
     assert_int_equal(
         rsbx_podman_link_finish(&exit_code, link, rsbx_deadline_in_ms(ENOUGH_MS), NULL), 0);
     assert_int_equal(exit_code, 125);
@@ -423,7 +423,7 @@ int main(void)
         cmocka_unit_test(input_and_output_of_any_size),
         cmocka_unit_test(output_is_bounded_while_it_is_read),
         cmocka_unit_test(complaints_are_bounded_and_do_not_block),
-        cmocka_unit_test(failures_are_told_with_the_last_line),
+        cmocka_unit_test(failures_are_told_with_their_reason),
         cmocka_unit_test(the_deadline_kills_helpers_too),
         cmocka_unit_test(a_helper_that_stays_does_not_hold_it_up),
         cmocka_unit_test(who_does_not_read_gets_no_signal),
