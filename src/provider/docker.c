@@ -17,6 +17,7 @@
 #include "codec/tar.h"
 #include "engine/engine.h"
 #include "provider/docker_spec.h"
+#include "provider/objects.h"
 #include "provider/provider.h"
 
 #include "base/banned.h"
@@ -90,61 +91,6 @@ static int docker_host(struct rsbx_host_facts *out, struct rsbx_provider *provid
     return REPOSBX_OK;
 }
 
-/* Copies an array of strings of the document; missing or null is an empty list. */
-static int copy_strings(char ***out, size_t *count, const json_t *array, reposbx_error *err)
-{
-    size_t length = json_is_array(array) ? json_array_size(array) : 0;
-    char **list = calloc(length + 1, sizeof *list);
-    size_t filled = 0;
-
-    if (list == NULL)
-        return rsbx_fail_memory(err);
-    *out = list;
-    *count = 0;
-    for (; filled < length; filled++) {
-        const char *text = json_string_value(json_array_get(array, filled));
-
-        if (text == NULL)
-            return rsbx_fail(err, REPOSBX_EPROTOCOL, "image: a list holds something that is no text");
-        list[filled] = strdup(text);
-        if (list[filled] == NULL)
-            return rsbx_fail_memory(err);
-        *count = filled + 1;
-    }
-    return REPOSBX_OK;
-}
-
-static int read_image(struct rsbx_image_facts *facts, const json_t *document, reposbx_error *err)
-{
-    const json_t *config = json_object_get(document, "Config");
-    const json_t *volumes = json_object_get(config, "Volumes");
-    const char *id;
-    const char *os;
-    const char *architecture;
-    const char *variant;
-    int rc = rsbx_json_get_text(&id, document, "Id", "image", err);
-
-    if (rc == 0)
-        rc = rsbx_json_get_text_or(&os, document, "Os", "", "image", err);
-    if (rc == 0)
-        rc = rsbx_json_get_text_or(&architecture, document, "Architecture", "", "image", err);
-    if (rc == 0)
-        rc = rsbx_json_get_text_or(&variant, document, "Variant", "", "image", err);
-    if (rc == 0)
-        rc = copy_strings(&facts->repo_digests, &facts->repo_digest_count,
-                          json_object_get(document, "RepoDigests"), err);
-    if (rc == 0)
-        rc = copy_strings(&facts->env, &facts->env_count, json_object_get(config, "Env"), err);
-    if (rc != 0)
-        return rc;
-    facts->volume_count = json_is_object(volumes) ? json_object_size(volumes) : 0;
-    (void)snprintf(facts->id, sizeof facts->id, "%s", id);
-    (void)snprintf(facts->os, sizeof facts->os, "%s", os);
-    (void)snprintf(facts->architecture, sizeof facts->architecture, "%s", architecture);
-    (void)snprintf(facts->variant, sizeof facts->variant, "%s", variant);
-    return REPOSBX_OK;
-}
-
 static int docker_image(struct rsbx_image_facts *out, struct rsbx_provider *provider,
                         const char *reference, struct rsbx_deadline deadline, reposbx_error *err)
 {
@@ -159,27 +105,13 @@ static int docker_image(struct rsbx_image_facts *out, struct rsbx_provider *prov
     }
     if (rc != 0)
         return rc;
-    rc = read_image(&facts, document, err);
+    rc = rsbx_image_read(&facts, document, err);
     if (rc != 0) {
         rsbx_image_facts_dispose(&facts);
         return rc;
     }
     *out = facts;
     return REPOSBX_OK;
-}
-
-/* Whether labels (an object, or null) name the session. */
-static bool ours(const json_t *labels, const char *session_id)
-{
-    const char *owner = json_string_value(json_object_get(labels, RSBX_LABEL_SESSION));
-
-    return owner != NULL && strcmp(owner, session_id) == 0;
-}
-
-static int not_ours(const char *what, const char *name, reposbx_error *err)
-{
-    return rsbx_fail(err, REPOSBX_EPOLICY, "%s %s exists and does not belong to this session", what,
-                     name);
 }
 
 /* Whether a container exists and is ours: 0 with *state filled; ENOTFOUND; EPOLICY. */
@@ -195,8 +127,8 @@ static int look_at_slot(struct rsbx_slot_state *out, struct rsbx_engine *engine,
 
     if (rc != 0)
         return rc;
-    if (!ours(json_object_get(json_object_get(document, "Config"), "Labels"), session_id))
-        return not_ours("container", name, err);
+    if (!rsbx_labels_ours(json_object_get(json_object_get(document, "Config"), "Labels"), session_id))
+        return rsbx_not_ours("container", name, err);
     rc = rsbx_json_get_node(&state, document, "State", JSON_OBJECT, "container", err);
     if (rc == 0)
         rc = rsbx_json_get_bool(&running, state, "Running", "container", err);
@@ -221,8 +153,8 @@ static int look_at_store(struct rsbx_engine *engine, const char *name, const cha
 
     if (rc != 0)
         return rc;
-    return ours(json_object_get(document, "Labels"), session_id) ? REPOSBX_OK
-                                                                 : not_ours("volume", name, err);
+    return rsbx_labels_ours(json_object_get(document, "Labels"), session_id) ? REPOSBX_OK
+                                                                 : rsbx_not_ours("volume", name, err);
 }
 
 static int docker_inspect(struct rsbx_slot_state *out, struct rsbx_provider *provider,
@@ -243,25 +175,14 @@ static int host_folder(char **out, struct rsbx_engine *engine, const char *name,
                        const char *session_id, struct rsbx_deadline deadline, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_json) rsbx_json_ptr document = NULL;
-    const char *folder;
     int rc = rsbx_engine_volume_inspect(&document, engine, name, deadline, err);
 
-    if (rc == 0 && !ours(json_object_get(document, "Labels"), session_id))
-        rc = not_ours("volume", name, err);
-    if (rc == 0)
-        rc = rsbx_json_get_text(&folder, document, "Mountpoint", "volume", err);
-    if (rc != 0)
-        return rc;
-    /* These would end an option of the mount. */
-    if (folder[0] != '/' || strpbrk(folder, ",:\\") != NULL)
-        return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the folder of volume %s cannot be a layer", name);
-    *out = strdup(folder);
-    return *out != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
+    if (rc == 0 && !rsbx_labels_ours(json_object_get(document, "Labels"), session_id))
+        rc = rsbx_not_ours("volume", name, err);
+    return rc == 0 ? rsbx_layer_folder(out, document, name, err) : rc;
 }
 
-/* Options of the local driver for an overlay. userxattr works with and without root; redirect_dir
- * and metacopy off keep every change a plain file of the upper layer (a renamed baseline folder
- * answers EXDEV); index needs file handles, which not every host has. */
+/* Options of the local driver for an overlay. */
 static int overlay_options(json_t **out, struct rsbx_engine *engine,
                            const struct rsbx_store_spec *spec, struct rsbx_deadline deadline,
                            reposbx_error *err)
@@ -276,8 +197,7 @@ static int overlay_options(json_t **out, struct rsbx_engine *engine,
     if (rc != 0)
         return rc;
     *out = json_pack("{s:s, s:s, s:o}", "type", "overlay", "device", "overlay", "o",
-                     json_sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work,userxattr,"
-                                  "redirect_dir=nofollow,metacopy=off,index=off",
+                     json_sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work," RSBX_OVERLAY_OPTIONS,
                                   lower, upper, upper));
     return *out != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
 }

@@ -3,9 +3,8 @@
 #define RSBX_PROVIDER_DOCKER_SPEC_H
 
 #include "codec/json.h"
+#include "provider/objects.h"
 #include "provider/provider.h"
-
-#define RSBX_LABEL_SESSION "reposbx.session"
 
 /* The body of POST /containers/create for a slot: pure, so that a test can read every flag. */
 int rsbx_docker_slot_body(json_t **out, const struct rsbx_slot_spec *spec, reposbx_error *err);
