@@ -218,6 +218,10 @@ void rsbx_guest_seal(struct rsbx_guest *guest)
     struct rsbx_item item;
     int result;
 
+    /* An engine may have given the folder the owner that it has in the image. */
+    if (access(RSBX_WORKSPACE_FOLDER, W_OK | X_OK) != 0) {
+        rsbx_guest_fail(guest, errno, "commands could not write to the workspace", NULL, 0);
+    }
     seal.guest = guest;
     seal.copy = (guest->request.head.flags & RSBX_REQUEST_COPY) != 0;
     seal.root_fd = rsbx_open_root(RSBX_BASELINE_FOLDER);
