@@ -156,6 +156,9 @@ static int read_address(struct rsbx_podman *podman, const char *address, const c
     /* The call must not go to a service, whatever a configuration file says. */
     if (rc == 0)
         rc = put(podman->flags, "--remote=false", "", err);
+    /* Nor may every container get folders of the host (subscriptions, say) that such a file lists. */
+    if (rc == 0)
+        rc = put(podman->flags, "--default-mounts-file=/dev/null", "", err);
     if (rc == 0 && runtime != NULL) {
         rc = put(podman->flags, "--runtime=", runtime, err);
     }
@@ -201,6 +204,9 @@ static int make_environment(struct rsbx_podman *podman, reposbx_error *err)
 
     if (rc == 0)
         rc = put(podman->environment, "LC_ALL=C", "", err);
+    /* Instead of every containers.conf: one could put volumes, devices and more into each container. */
+    if (rc == 0)
+        rc = put(podman->environment, "CONTAINERS_CONF=/dev/null", "", err);
     if (rc == 0)
         rc = put_home(podman, err);
     (void)snprintf(usual, sizeof usual, "/run/user/%lu", (unsigned long)geteuid());

@@ -19,7 +19,8 @@
  *   - has an environment of our making: HOME (of the password database), PATH, LC_ALL, and
  *     XDG_RUNTIME_DIR and DBUS_SESSION_BUS_ADDRESS where they are the user's own. Nothing else of
  *     the caller's environment reaches it, so CONTAINER_HOST, CONTAINERS_CONF and the like cannot
- *     send a call elsewhere.
+ *     send a call elsewhere,
+ *   - reads no containers.conf and no mounts.conf, of nobody: a container gets what the argv says.
  *
  *     rc = rsbx_podman_open(&podman, "podman", NULL, err);
  *     rc = rsbx_podman_run(&answer, podman, &call, err);

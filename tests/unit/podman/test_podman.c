@@ -157,7 +157,8 @@ static void arguments_are_not_read_by_a_shell(void **state)
     run_word(&answer, "say");
     assert_int_equal(answer.exit_code, 0);
     assert_string_equal(answer.out.data,
-                        "--remote=false|--root=/r|--cgroup-manager=cgroupfs|two words\n$(id)\n");
+                        "--remote=false|--default-mounts-file=/dev/null|--root=/r|"
+                        "--cgroup-manager=cgroupfs|two words\n$(id)\n");
     assert_string_equal(answer.err.length > 0 ? answer.err.data : "", "");
 }
 
@@ -169,8 +170,8 @@ static void a_runtime_of_the_policy_comes_first(void **state)
     (void)state;
     (void)snprintf(text, sizeof text, "podman:%s/program?runtime=/a", folder);
     assert_int_equal(rsbx_podman_open(&podman, text, "/b", NULL), 0);
-    assert_string_equal(rsbx_podman_flags(podman)[1], "--runtime=/b");
-    assert_null(rsbx_podman_flags(podman)[2]);
+    assert_string_equal(rsbx_podman_flags(podman)[2], "--runtime=/b");
+    assert_null(rsbx_podman_flags(podman)[3]);
 }
 
 static void the_environment_is_ours(void **state)
@@ -187,6 +188,7 @@ static void the_environment_is_ours(void **state)
     run_word(&answer, "env");
     assert_non_null(strstr(answer.out.data, "HOME=/"));
     assert_non_null(strstr(answer.out.data, "LC_ALL=C\n"));
+    assert_non_null(strstr(answer.out.data, "CONTAINERS_CONF=/dev/null\n"));
     assert_null(strstr(answer.out.data, "elsewhere"));
     assert_null(strstr(answer.out.data, "XDG_RUNTIME_DIR=/\n"));
 }
