@@ -35,10 +35,12 @@ const struct rsbx_cli_option rsbx_cli_globals[] = {
       "Where sessions are kept. Default: $REPOSBX_STATE_DIR, else $XDG_STATE_HOME/reposbx, else "
       "~/.local/state/reposbx (root: /var/lib/reposbx). Made with mode 0700; refused when others "
       "can write to it." },
-    { "engine", 0, RSBX_CLI_TEXT, offsetof(struct rsbx_cli, engine), "unix:///PATH",
-      "Socket of the container engine. Default: $REPOSBX_ENGINE, else "
-      "unix:///run/user/UID/docker.sock. DOCKER_HOST and Docker contexts are ignored on purpose: "
-      "which engine runs untrusted code must not depend on a setting made for something else." },
+    { "engine", 0, RSBX_CLI_TEXT, offsetof(struct rsbx_cli, engine), "ENGINE",
+      "unix:///PATH, the socket of a Docker Engine, or podman, which needs no daemon; its storage "
+      "may be named: podman?root=/DIR&runroot=/DIR. Default: $REPOSBX_ENGINE, else "
+      "unix:///run/user/UID/docker.sock. DOCKER_HOST, CONTAINER_HOST and Docker contexts are ignored "
+      "on purpose: which engine runs untrusted code must not depend on a setting made for something "
+      "else." },
     { "json", 0, RSBX_CLI_FLAG, offsetof(struct rsbx_cli, json), NULL,
       "Print one JSON document on stdout, also for errors." },
     { "quiet", 'q', RSBX_CLI_FLAG, offsetof(struct rsbx_cli, quiet), NULL,

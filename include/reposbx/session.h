@@ -48,7 +48,9 @@ typedef struct reposbx_provider reposbx_provider;
 
 typedef struct reposbx_provider_options {
     unsigned int version;    /* 1 */
-    const char *engine;      /* unix:///absolute/path; NULL: $REPOSBX_ENGINE, else the user's own
+    const char *engine;      /* unix:///absolute/path (Docker), or podman[:/absolute/program][?KEY=VALUE&…]
+                                with the keys root, runroot, tmpdir, runtime, storage-driver,
+                                cgroup-manager; NULL: $REPOSBX_ENGINE, else the user's own
                                 unix:///run/user/UID/docker.sock */
     const char *state_dir;   /* NULL: $REPOSBX_STATE_DIR, else $XDG_STATE_HOME/reposbx, else
                                 ~/.local/state/reposbx (root: /var/lib/reposbx) */
@@ -118,7 +120,7 @@ enum reposbx_network_mode {
 /* What the sandbox guarantees on this engine under this policy (SandboxCapabilities). Flags are 0
  * or 1. Strings belong to the struct. */
 typedef struct reposbx_capabilities {
-    char *provider;            /* who runs the containers: "docker" */
+    char *provider;            /* who runs the containers: "docker" or "podman" */
     char *isolation;           /* what separates commands from the host: "container" */
     int non_root_user;         /* commands run as 65532:65532, without capabilities */
     int network_isolation;     /* commands have no network (0 with network "bridge") */

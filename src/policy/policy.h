@@ -88,7 +88,7 @@ int rsbx_check_image(const reposbx_policy *policy, const char *reference, const 
 
 /* What the host offers, in no engine's words. */
 struct rsbx_host_facts {
-    char provider[16];                 /* "docker" */
+    char provider[16];                 /* "docker" or "podman" */
     char version[64];
     char platform[64];                 /* "linux/amd64" */
     bool rootless, seccomp;

@@ -101,6 +101,7 @@ typedef struct rsbx_provider *rsbx_provider_ptr;
 
 struct rsbx_provider_ops {
     const char *name;
+    bool fixed_limits; /* a slot keeps the limits that it was made with: connect gets no `lower` */
     /* `address` says where it is. Contacts it, unless `known` (0: nothing) is what it was
      * found to be before. */
     int (*open)(struct rsbx_provider **out, const char *address, unsigned int known,
@@ -142,13 +143,14 @@ struct rsbx_provider {
     unsigned int known; /* for a later open of the same */
 };
 
-/* Opens the provider for an address: unix:///path is Docker's. REPOSBX_EINVALID for anything
- * else. */
+/* Opens the provider for an address: unix:///path is Docker's; podman, or podman with what
+ * podman/podman.h describes, is Podman's. REPOSBX_EINVALID for anything else. */
 int rsbx_provider_open(struct rsbx_provider **out, const char *address, unsigned int known,
                        struct rsbx_deadline deadline, reposbx_error *err);
 void rsbx_provider_free(struct rsbx_provider *provider);
 RSBX_CLEANUP(rsbx_provider, rsbx_provider_ptr, rsbx_provider_free);
 
 extern const struct rsbx_provider_ops rsbx_docker_provider;
+extern const struct rsbx_provider_ops rsbx_podman_provider;
 
 #endif

@@ -187,6 +187,7 @@ struct rsbx_slot {
     struct rsbx_talk *talk;
     struct rsbx_hello hello;
     struct rsbx_keeper keeper;
+    bool beside; /* made beside those that wait, none of which it took */
 };
 /* A waiting slot of the kind, or a new one: connected, greeted, compared. On failure nothing is
  * left (or the session is poisoned). */

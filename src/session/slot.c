@@ -144,14 +144,22 @@ int rsbx_slot_launch(struct rsbx_session *session, const struct rsbx_slot_want *
                                           rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
 }
 
+/* Whether the request has lower limits than those that slots wait with. */
+static bool lowers_limits(const struct rsbx_session *session, const struct rsbx_slot_want *want)
+{
+    const struct rsbx_slot_limits lower = slot_limits(&want->limits);
+    const struct rsbx_slot_limits usual = slot_limits(&session->policy->limits);
+
+    return lower.cpus < usual.cpus || lower.memory_bytes < usual.memory_bytes ||
+           lower.pids < usual.pids;
+}
+
 /* Connects, greets and compares; `lower` as for the provider. */
 static int greet(struct rsbx_slot *slot, struct rsbx_session *session,
                  const struct rsbx_slot_want *want, bool waiting, reposbx_error *err)
 {
     const struct rsbx_slot_limits lower = slot_limits(&want->limits);
-    const struct rsbx_slot_limits usual = slot_limits(&session->policy->limits);
-    bool adjust = waiting && (lower.cpus < usual.cpus || lower.memory_bytes < usual.memory_bytes ||
-                              lower.pids < usual.pids);
+    bool adjust = waiting && lowers_limits(session, want);
     struct rsbx_link *link = NULL;
     int rc = session->provider->ops->connect(&link, session->provider, slot->name,
                                              adjust ? &lower : NULL,
@@ -293,7 +301,10 @@ int rsbx_slot_take(struct rsbx_slot *out, struct rsbx_session *session,
     struct rsbx_slot slot = { .talk = NULL, .keeper = { .done_fd = -1 } };
     int rc = rsbx_session_provider(session, err);
 
-    if (rc == 0 && want->pooled)
+    /* One that waits and cannot be lowered goes on waiting, for another request. */
+    slot.beside = rc == 0 && want->pooled && session->provider->ops->fixed_limits &&
+                  lowers_limits(session, want);
+    if (rc == 0 && want->pooled && !slot.beside)
         rc = take_waiting(&slot, session, want, err);
     if (rc == 0 && slot.talk == NULL)
         rc = make_new(&slot, session, want, err);
@@ -305,7 +316,8 @@ int rsbx_slot_take(struct rsbx_slot *out, struct rsbx_session *session,
 void rsbx_slot_prepare_next(struct rsbx_slot *slot, struct rsbx_session *session,
                             const struct rsbx_slot_want *next, size_t count)
 {
-    const struct rsbx_keeper_plan plan = { .wants = next, .want_count = count,
+    const struct rsbx_keeper_plan plan = { .wants = next,
+                                           .want_count = slot->beside ? 0 : count,
                                            .used = slot->name };
 
     /* Without a keeper the slot is removed at its drop, and the next request makes its own. */
