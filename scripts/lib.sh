@@ -62,8 +62,55 @@ engine_answers() {
     [ -S "$1" ] && [ "$(engine_call "$1" GET /_ping --max-time 5 2> /dev/null)" = OK ]
 }
 
-# Names of all containers and volumes, one a line; nothing when the engine is empty.
+is_podman() {
+    case $1 in
+    podman | podman[:?]*) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+
+# Whether an engine address, of either kind, answers.
+address_answers() {
+    if is_podman "$1"; then
+        podman_call "$1" version > /dev/null 2>&1
+    else
+        engine_answers "$(socket_path "$1")"
+    fi
+}
+
+# "true" or "false": whether the engine of an address runs without root.
+engine_rootless() {
+    if is_podman "$1"; then
+        podman_call "$1" info --format '{{.Host.Security.Rootless}}'
+    else
+        engine_call "$(socket_path "$1")" GET /info |
+            jq '[.SecurityOptions[] | split(",")[] | select(. == "name=rootless")] | length > 0'
+    fi
+}
+
+# podman_call ADDRESS ARGUMENT …: runs the program with the flags that the address stands for.
+podman_call() {
+    podman_call_program=${1#podman} podman_call_flags=''
+    shift
+    case $podman_call_program in
+    *\?*)
+        podman_call_flags=$(printf '%s' "${podman_call_program#*\?}" | tr '&' '\n' | sed 's/^/--/')
+        podman_call_program=${podman_call_program%%\?*}
+        ;;
+    esac
+    podman_call_program=${podman_call_program#:}
+    # shellcheck disable=SC2086
+    "${podman_call_program:-podman}" $podman_call_flags "$@"
+}
+
+# Names of all containers and volumes of a socket or a Podman address, one a line; nothing when the
+# engine is empty.
 engine_left() {
+    if is_podman "$1"; then
+        podman_call "$1" ps --all --format 'container {{.Names}} ({{.State}})'
+        podman_call "$1" volume ls --format 'volume {{.Name}}'
+        return
+    fi
     engine_call "$1" GET '/containers/json?all=1' |
         jq -r '.[] | "container \(.Names[0] // .Id | ltrimstr("/")) (\(.State))"'
     engine_call "$1" GET /volumes | jq -r '.Volumes // [] | .[] | "volume \(.Name)"'

@@ -90,7 +90,7 @@ static void test_metadata(void **state)
     assert_int_equal(strspn(id + 4, "0123456789abcdef"), 32);
     assert_string_equal(text_of(document, "sandbox_id"), id);
     assert_string_equal(text_of(document, "task_id"), "test-1");
-    assert_string_equal(text_of(document, "provider"), "docker");
+    assert_string_equal(text_of(document, "provider"), place_provider_name());
     assert_string_equal(text_of(document, "image"), place_image());
     assert_string_equal(text_of(document, "image_id"), place_image());
     assert_string_equal(text_of(document, "platform"), "linux/amd64");
@@ -224,71 +224,38 @@ static void test_head_elsewhere(void **state)
     reposbx_policy_free(policy);
 }
 
-/* An image with changed configuration, made of the test's image; "" when the engine refuses. */
-static void derive_image(char *out, size_t size, const char *changes)
-{
-    char path[512], *answer, *created;
-    json_t *document;
-
-    (void)snprintf(path, sizeof path, "{\"Image\": \"%s\", \"Cmd\": [\"/bin/true\"]}", place_image());
-    created = place_engine("POST", "/containers/create", path);
-    assert_non_null(created);
-    document = json_loads(created, 0, NULL);
-    (void)snprintf(path, sizeof path, "/commit?container=%s%s", text_of(document, "Id"), changes);
-    answer = place_engine("POST", path, "{}");
-    (void)snprintf(path, sizeof path, "/containers/%s?force=1", text_of(document, "Id"));
-    json_decref(document);
-    free(created);
-    free(place_engine("DELETE", path, NULL));
-    assert_non_null(answer);
-    document = json_loads(answer, 0, NULL);
-    (void)snprintf(out, size, "%s", text_of(document, "Id"));
-    json_decref(document);
-    free(answer);
-}
-
-static void drop_image(const char *id)
-{
-    char path[160];
-
-    (void)snprintf(path, sizeof path, "/images/%s?force=1", id);
-    free(place_engine("DELETE", path, NULL));
-}
-
 /* What an image would like to be is overridden, or the image is refused. */
 static void test_images(void **state)
 {
-    static const char *const refused[] = {
-        "&changes=VOLUME%20/data",         "&changes=ENV%20MY_TOKEN%3Dx",
-        "&changes=ENV%20GITHUB_ACTOR%3Dx", "&changes=ENV%20AWS_REGION%3Dx",
-        "&changes=ENV%20LD_PRELOAD%3Dx"
-    };
+    static const char *const refused[] = { "VOLUME /data", "ENV MY_TOKEN=x", "ENV GITHUB_ACTOR=x",
+                                           "ENV AWS_REGION=x", "ENV LD_PRELOAD=x" };
+    static const char *const harmless[] = { "ENV OF_THE_IMAGE=visible", "USER root",
+                                            "ENTRYPOINT [\"/bin/false\"]", "WORKDIR /etc",
+                                            "HEALTHCHECK CMD /bin/false", NULL };
     reposbx_spec spec = REPOSBX_SPEC_INIT;
     reposbx_session *session = NULL;
     reposbx_policy *policy;
     reposbx_error err;
-    char image[128], *text;
+    char image[PLACE_IMAGE_BYTES], *text;
 
     (void)state;
     spec.repo = place.repo;
     spec.revision = place.revision;
     spec.image = image;
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        const char *const change[] = { refused[i], NULL };
         int rc;
 
         (void)memset(&err, 0, sizeof err);
-        derive_image(image, sizeof image, refused[i]);
+        place_derive_image(image, change);
         spec.policy = policy = place_policy(image, NULL);
         rc = create_with(&spec, &err);
         reposbx_policy_free(policy);
-        drop_image(image);
+        place_drop_image(image);
         if (rc != REPOSBX_EPOLICY)
             fail_msg("%s: %s: %s", refused[i], reposbx_code_word(rc), err.message);
     }
-    derive_image(image, sizeof image,
-                 "&changes=ENV%20OF_THE_IMAGE%3Dvisible&changes=USER%20root&changes="
-                 "ENTRYPOINT%20%5B%22/bin/false%22%5D&changes=WORKDIR%20/etc&changes="
-                 "HEALTHCHECK%20CMD%20/bin/false");
+    place_derive_image(image, harmless);
     spec.policy = policy = place_policy(image, NULL);
     (void)memset(&err, 0, sizeof err);
     if (reposbx_session_create(&session, place.provider, &spec, &err) != 0)
@@ -298,7 +265,7 @@ static void test_images(void **state)
     free(text);
     reposbx_policy_free(policy);
     place_close(session, true);
-    drop_image(image);
+    place_drop_image(image);
 }
 
 /* ---- files ---- */

@@ -19,7 +19,10 @@
 
 #include "base/banned.h"
 
+#define PODMAN(out, ...) place_podman((out), (const char *const[]){ __VA_ARGS__, NULL })
 #define API "http://engine/v1.41"
+
+static bool is_podman(void);
 
 static const char *engine_address(void)
 {
@@ -39,14 +42,17 @@ int place_gate(void)
 {
     const char *must = getenv("REPOSBX_TEST_MUST_RUN");
     int failure = must != NULL && strcmp(must, "1") == 0 ? 1 : 77;
-    char *answer;
+    char *answer = NULL;
 
     if (engine_address()[0] == '\0' || place_image()[0] == '\0') {
         (void)fprintf(stderr, "REPOSBX_TEST_ENGINE or REPOSBX_TEST_IMAGE_ID is not set\n");
         return failure;
     }
-    answer = place_engine("GET", "/_ping", NULL);
-    if (answer == NULL) {
+    if (is_podman())
+        (void)PODMAN(&answer, "version");
+    else
+        answer = place_engine("GET", "/_ping", NULL);
+    if (answer == NULL || answer[0] == '\0') {
         (void)fprintf(stderr, "no engine answers at %s\n", engine_address());
         return failure;
     }
@@ -165,7 +171,74 @@ void place_sha256(char *out, const void *bytes, size_t length)
         (void)snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
 
-/* ---- the engine's own API ---- */
+/* ---- Podman ---- */
+
+static bool is_podman(void)
+{
+    return strncmp(engine_address(), "podman", 6) == 0;
+}
+
+const char *place_provider_name(void)
+{
+    return is_podman() ? "podman" : "docker";
+}
+
+int place_podman(char **out, const char *const *words)
+{
+    /* podman?root=/a&runroot=/b becomes podman --root=/a --runroot=/b */
+    char flags[1024];
+    const char *argv[64] = { "podman" };
+    size_t count = 1;
+    char *rest = flags;
+
+    (void)snprintf(flags, sizeof flags, "%s", engine_address());
+    rest = strchr(flags, '?');
+    while (rest != NULL && count < 16) {
+        char *flag = NULL;
+
+        *rest++ = '\0';
+        if (asprintf(&flag, "--%s", rest) < 0)
+            abort();
+        rest = strchr(rest, '&');
+        flag[strcspn(flag, "&")] = '\0';
+        argv[count++] = flag; /* kept to the end of the program */
+    }
+    while (*words != NULL && count < 63)
+        argv[count++] = *words++;
+    return place_run(out, NULL, NULL, argv);
+}
+
+/* Lines of the text that hold a part. */
+static size_t count_lines(char *text, const char *part)
+{
+    size_t count = 0;
+    char *rest = text;
+    char *line;
+
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        if (strstr(line, part) == NULL)
+            continue;
+        (void)fprintf(stderr, "in Podman's storage: %s\n", line);
+        count++;
+    }
+    return count;
+}
+
+static size_t podman_left(const char *text)
+{
+    char *containers = NULL, *volumes = NULL;
+    size_t count;
+
+    if (PODMAN(&containers, "ps", "--all", "--format", "{{.Names}}") != 0 ||
+        PODMAN(&volumes, "volume", "ls", "--format", "{{.Name}}") != 0)
+        abort();
+    count = count_lines(containers, text) + count_lines(volumes, text);
+    free(containers);
+    free(volumes);
+    return count;
+}
+
+/* ---- Docker's own API ---- */
 
 struct answer {
     char *bytes;
@@ -242,12 +315,16 @@ static size_t count_names(const json_t *list, const char *key, const char *text)
 
 size_t place_left(const char *text)
 {
-    char *containers = place_engine("GET", "/containers/json?all=1", NULL);
-    char *volumes = place_engine("GET", "/volumes", NULL);
-    json_t *first = containers != NULL ? json_loads(containers, 0, NULL) : NULL;
-    json_t *second = volumes != NULL ? json_loads(volumes, 0, NULL) : NULL;
+    char *containers, *volumes;
+    json_t *first, *second;
     size_t count;
 
+    if (is_podman())
+        return podman_left(text);
+    containers = place_engine("GET", "/containers/json?all=1", NULL);
+    volumes = place_engine("GET", "/volumes", NULL);
+    first = containers != NULL ? json_loads(containers, 0, NULL) : NULL;
+    second = volumes != NULL ? json_loads(volumes, 0, NULL) : NULL;
     if (first == NULL || second == NULL)
         abort();
     count = count_names(first, "Names", text) +

@@ -59,7 +59,17 @@ int place_write(const char *folder, const char *name, const void *bytes, size_t 
 
 void place_sha256(char *out, const void *bytes, size_t length); /* 65 bytes */
 
-/* The engine's own answer to a GET, POST or DELETE of a path with the API version; NULL unless it is a 2xx
+/* "docker" or "podman": which provider the engine's address is of. */
+const char *place_provider_name(void);
+/* Runs podman with the flags of the engine's address, which must be Podman's: its exit code, and its
+ * stdout in *out (free()) when out is not NULL. */
+int place_podman(char **out, const char *const *words);
+/* An image made of the test's with these instructions (`ENV A=b`, …; ended by NULL): its id. */
+#define PLACE_IMAGE_BYTES 80
+void place_derive_image(char out[PLACE_IMAGE_BYTES], const char *const *changes);
+void place_drop_image(const char *id);
+
+/* Docker's own answer to a GET, POST or DELETE of a path with the API version; NULL unless it is a 2xx
  * (free()). `body` NULL: none. */
 char *place_engine(const char *method, const char *path, const char *body);
 /* How many containers and volumes of the engine have this text in their names. */
