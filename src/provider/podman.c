@@ -35,6 +35,9 @@
 
 /* Between two looks at something that is on its way out. */
 #define POLL_NS 20000000L
+/* `podman attach` is a program that starts: a tenth of a second, and some twenty under full emulation
+ * on a busy machine. */
+#define CONNECT_MS 30000U
 #define MAX_SEED_BYTES (64U * 1024U * 1024U)
 #define FILTER_BYTES 192
 #define FILE_BYTES 64
@@ -633,6 +636,7 @@ static int podman_destroy(struct rsbx_provider *provider, enum rsbx_object_kind 
 const struct rsbx_provider_ops rsbx_podman_provider = {
     .name = "podman",
     .fixed_limits = true,
+    .connect_ms = CONNECT_MS,
     .open = podman_open,
     .free = podman_free,
     .host = podman_host,

@@ -101,7 +101,8 @@ typedef struct rsbx_provider *rsbx_provider_ptr;
 
 struct rsbx_provider_ops {
     const char *name;
-    bool fixed_limits; /* a slot keeps the limits that it was made with: connect gets no `lower` */
+    bool fixed_limits;   /* a slot keeps the limits that it was made with: connect gets no `lower` */
+    uint64_t connect_ms; /* what is behind a link may take this long to be there, at the worst */
     /* `address` says where it is. Contacts it, unless `known` (0: nothing) is what it was
      * found to be before. */
     int (*open)(struct rsbx_provider **out, const char *address, unsigned int known,

@@ -168,8 +168,11 @@ static int greet(struct rsbx_slot *slot, struct rsbx_session *session,
     if (rc == 0)
         rc = rsbx_talk_open(&slot->talk, link, err);
     if (rc == 0)
-        rc = rsbx_talk_greet(&slot->hello, slot->talk,
-                             rsbx_deadline_in_ms(waiting ? WAITING_HELLO_MS : RSBX_HELLO_MS), err);
+        rc = rsbx_talk_greet(
+            &slot->hello, slot->talk,
+            rsbx_deadline_in_ms(
+                waiting ? WAITING_HELLO_MS + session->provider->ops->connect_ms : RSBX_HELLO_MS),
+            err);
     if (rc == 0)
         rc = rsbx_hello_check(&slot->hello, want, err);
     return rc;

@@ -68,6 +68,18 @@ out_keys() {
     for key in "$@"; do out_json "has(\"$key\")"; done
 }
 
+# waiting PURPOSE: the name of a slot that waits, by the session's $journal; within thirty seconds.
+waiting() {
+    local name try
+    for try in $(seq 300); do
+        name=$(awk -v p="-$1\$" '$2 == "slot" && $3 ~ p { state[$3] = $1 }
+            END { for (n in state) if (state[n] == "ready") print n }' "$journal" | sort | head -n 1)
+        [ -n "$name" ] && break
+        sleep 0.1
+    done
+    echo "$name"
+}
+
 finish() {
     echo "$checks checks, $failures failures"
     [ "$checks" -gt 0 ] && [ "$failures" -eq 0 ]

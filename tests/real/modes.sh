@@ -77,17 +77,6 @@ is 'changed files' "$(git -C "$scratch/fresh" diff --cached --name-only --no-ren
 # ---- slots ----
 create auto
 journal=$REPOSBX_STATE_DIR/sessions/$id/journal
-# waiting PURPOSE: the name of a slot that waits, within ten seconds.
-waiting() {
-    local name try
-    for try in $(seq 100); do
-        name=$(awk -v p="-$1\$" '$2 == "slot" && $3 ~ p { state[$3] = $1 }
-            END { for (n in state) if (state[n] == "ready") print n }' "$journal" | sort | head -n 1)
-        [ -n "$name" ] && break
-        sleep 0.1
-    done
-    echo "$name"
-}
 first=$(waiting exec)
 is 'a slot waits after create' "${first:+yes}" yes
 is 'a control slot waits' "$([ -n "$(waiting control)" ] && echo yes)" yes

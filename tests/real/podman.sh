@@ -71,16 +71,6 @@ expect 0 artifact verify "$scratch/bundle.zip"
 
 # ---- a waiting slot cannot be lowered: it goes on waiting, and another is made ----
 journal=$REPOSBX_STATE_DIR/sessions/$id/journal
-waiting() {
-    local name try
-    for try in $(seq 300); do
-        name=$(awk -v p="-$1\$" '$2 == "slot" && $3 ~ p { state[$3] = $1 }
-            END { for (n in state) if (state[n] == "ready") print n }' "$journal" | sort | head -n 1)
-        [ -n "$name" ] && break
-        sleep 0.1
-    done
-    echo "$name"
-}
 first=$(waiting exec)
 expect 0 session exec "$id" --memory 67108864 --pids 16 --cpus 0.5 --json -- true
 out_json '.observed_limits.memory_bytes == 67108864 and .observed_limits.pids == 16 and
@@ -142,11 +132,11 @@ err_has 'could not write to the workspace'
 # ---- a seccomp profile of the policy's ----
 cat >"$scratch/seccomp.json" <<'J'
 {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
-    {"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1}]}
+    {"names": ["mknod", "mknodat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1}]}
 J
 policy "{seccomp_profile: \"$scratch/seccomp.json\"}"
 create 0 "${small[@]}"
-expect 1 session exec "$id" -- mkdir made
+expect 1 session exec "$id" -- mkfifo made
 close
 is 'files for podman' "$(ls -d /tmp/reposbx-podman-* 2>/dev/null)" ''
 
