@@ -37,7 +37,7 @@
  * the body of "GIT binary patch" blocks. Reason: libgit2 gives a delta only when it is smaller than
  * the content at zlib's level 6; git compares at level 1 and so prints a delta more often where the
  * content itself packs well. Both forms carry the same bytes. */
-static const char *const binary_kinds[] = { "encodings" };
+static const char *const binary_kinds[] = { "encodings", "binary" };
 
 /* How many cases are wanted at least, over all kinds: REPOSBX_CORPUS_CASES in the environment. */
 #define DEFAULT_CASES 1500U
