@@ -320,6 +320,78 @@ static void test_collect_refusals(void **state)
     assert_int_equal(reply.fail_error, ELOOP);
 }
 
+/* ---- a folder that changes while it is read: the guest waits behind a full pipe meanwhile ---- */
+
+#define LARGE_BYTES (4U << 20)
+
+static void make_large(char out[256], const char *name)
+{
+    snprintf(out, 256, "%s/%s", box.workspace, name);
+    tree_file(box.workspace, name, "large", 0644);
+    assert_int_equal(truncate(out, LARGE_BYTES), 0);
+}
+
+/* Asks for one path and takes the first message alone, which is the first file's entry. */
+static void begin_collect(const char *path)
+{
+    struct rsbx_request request = {.op = RSBX_OP_COLLECT, .max_entries = 10,
+                                   .max_bytes = 2 * LARGE_BYTES};
+    struct rsbx_hello hello;
+    const uint8_t *payload;
+    size_t length;
+    uint16_t type;
+
+    reply_free(&reply);
+    box_start(&box);
+    box_greet(&box, &hello);
+    box_request(&box, &request);
+    box_text(&box, RSBX_TEXT_PATH, path);
+    box_go(&box);
+    box_receive(&box, &type, &payload, &length);
+    assert_int_equal(type, RSBX_WIRE_ENTRY);
+}
+
+static void test_collect_what_shrinks_or_grows(void **state)
+{
+    static const off_t sizes[] = {0, 1, LARGE_BYTES / 2, LARGE_BYTES - 1, LARGE_BYTES + 1,
+                                  2 * LARGE_BYTES};
+    char path[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        make_large(path, "large");
+        begin_collect("large");
+        assert_int_equal(truncate(path, sizes[i]), 0);
+        box_reply(&box, &reply);
+        assert_int_equal(reply.fail_error, EIO);
+        assert_non_null(strstr(reply.fail_text, sizes[i] < LARGE_BYTES ? "became shorter"
+                                                                       : "became longer"));
+    }
+}
+
+/* What was opened is what is read, wherever its names point by then. */
+static void test_collect_what_is_swapped(void **state)
+{
+    char path[256], other[256];
+
+    (void)state;
+    tree_file(box.folder, "outside/large", "outside", 0644);
+    tree_file(box.folder, "outside/small", "outside", 0644);
+    make_large(path, "parent/large");
+    tree_file(box.workspace, "parent/small", "inside", 0644);
+    begin_collect("parent");
+    snprintf(path, sizeof(path), "%s/parent", box.workspace);
+    snprintf(other, sizeof(other), "%s/away", box.workspace);
+    assert_int_equal(rename(path, other), 0);
+    snprintf(other, sizeof(other), "%s/outside", box.folder);
+    assert_int_equal(symlink(other, path), 0);
+    box_reply(&box, &reply);
+    assert_int_equal(reply.fail_error, 0);
+    assert_int_equal(reply.data.length, LARGE_BYTES + 1 + strlen("inside") + 1);
+    assert_memory_equal(reply.data.data, "large", 5);
+    assert_memory_equal(reply.data.data + LARGE_BYTES, "|inside|", 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +402,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_collect, setup, teardown),
         cmocka_unit_test_setup_teardown(test_collect_baseline, setup, teardown),
         cmocka_unit_test_setup_teardown(test_collect_refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_collect_what_shrinks_or_grows, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_collect_what_is_swapped, setup, teardown),
     };
     int unavailable = box_unavailable(false);
 
