@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CPython as a module: installed once from the package that $REPOSBX_TEST_PYTHON_WASM names, or found
  * in the state folder $REPOSBX_TEST_WASM_STATE where it is already. */
-#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
+#include "wasi/page.h"
 #include "wasm/fixture.h"
 
 #include "base/banned.h"
@@ -224,13 +227,51 @@ static int ascending(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
+/* The compiled program as anybody would start it: no limits, no loading, nothing but its page. */
+static void run_bare(const char *code)
+{
+    struct rsbx_wasi_page page = { .magic = RSBX_WASI_PAGE_MAGIC, .limit_pages = 4096 };
+    char *const argv[] = { (char[]){ "python3" }, (char[]){ "-" }, NULL };
+    char *const none[] = { NULL };
+    int page_fd = memfd_create("page", 0), in[2], out[2], status = 0;
+    char answer[16] = "";
+    pid_t pid;
+
+    assert_int_equal(ftruncate(page_fd, RSBX_WASI_PAGE_BYTES), 0);
+    assert_int_equal(pwrite(page_fd, &page, sizeof page, 0), sizeof page);
+    assert_true(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0);
+    pid = fork();
+    if (pid == 0) {
+        int native_fd = fcntl(python->native_fd, F_DUPFD_CLOEXEC, 10);
+
+        if (dup2(in[0], 0) == 0 && dup2(out[1], 1) == 1 && dup2(page_fd, RSBX_WASI_PAGE_FD) >= 0)
+            (void)fexecve(native_fd, argv, none);
+        _exit(127);
+    }
+    (void)close(in[0]);
+    (void)close(out[1]);
+    (void)close(page_fd);
+    assert_int_equal(rsbx_write_all(in[1], code, strlen(code)), 0);
+    (void)close(in[1]);
+    assert_true(rsbx_read_full(out[0], answer, sizeof answer - 1) >= 0);
+    (void)close(out[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_string_equal(answer, "1\n");
+}
+
+static double since(uint64_t start)
+{
+    return (double)(rsbx_now_ns() - start) / 1e6;
+}
+
 #define ROUNDS 15
 
 /* A process that waits has its start behind it: with the same machine under the same load, in turn, its
- * median is well below that of one that has yet to start. */
+ * median is well below that of one that has yet to start. What confinement costs is printed. */
 static void warm_is_faster_than_cold(void **state)
 {
-    double warm[ROUNDS], cold[ROUNDS];
+    double warm[ROUNDS], cold[ROUNDS], bare[ROUNDS];
 
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
@@ -239,18 +280,22 @@ static void warm_is_faster_than_cold(void **state)
         uint64_t start = rsbx_now_ns();
 
         outcome = finish(process, "print(1)\n", (struct rsbx_wasm_job)RSBX_WASM_JOB_INIT);
-        warm[i] = (double)(rsbx_now_ns() - start) / 1e6;
+        warm[i] = since(start);
         assert_one(&outcome);
         rsbx_wasm_process_free(process);
         start = rsbx_now_ns();
         outcome = run_code("print(1)\n");
-        cold[i] = (double)(rsbx_now_ns() - start) / 1e6;
+        cold[i] = since(start);
         assert_one(&outcome);
+        start = rsbx_now_ns();
+        run_bare("print(1)\n");
+        bare[i] = since(start);
     }
     qsort(warm, ROUNDS, sizeof warm[0], ascending);
     qsort(cold, ROUNDS, sizeof cold[0], ascending);
-    (void)printf("print(1): warm %.1f ms, cold %.1f ms (medians of %d, in turn)\n", warm[ROUNDS / 2],
-                 cold[ROUNDS / 2], ROUNDS);
+    qsort(bare, ROUNDS, sizeof bare[0], ascending);
+    (void)printf("print(1): warm %.1f ms, cold %.1f ms, bare program %.1f ms (medians of %d, in turn)\n",
+                 warm[ROUNDS / 2], cold[ROUNDS / 2], bare[ROUNDS / 2], ROUNDS);
     assert_true(warm[ROUNDS / 2] * 2 < cold[ROUNDS / 2]);
 }
 
