@@ -9,7 +9,7 @@ sources=$3
 expect 0 --help
 mapfile -t commands < <(sed -n '/^Commands:/,/^$/s/^  \([a-z-]* \?[a-z-]*\)  .*/\1/p' \
     "$scratch/out" | sed 's/ *$//')
-is 'commands in the help' "${#commands[@]}" 20
+is 'commands in the help' "${#commands[@]}" 23
 
 for words in '' "${commands[@]}"; do
     page=reposbx${words:+-${words// /-}}
