@@ -135,7 +135,7 @@ static int refuse_podman(const json_t *version, reposbx_error *err)
         if (name == NULL || strcmp(name, "Podman Engine") != 0)
             continue;
         (void)rsbx_fail(err, REPOSBX_EPOLICY, "the engine is Podman's imitation of Docker");
-        rsbx_hint(err, "name the socket of a Docker engine");
+        rsbx_hint(err, "use --engine podman, or name the socket of a Docker engine");
         return REPOSBX_EPOLICY;
     }
     return REPOSBX_OK;

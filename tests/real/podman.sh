@@ -13,9 +13,9 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 pod() { podman_call "$REPOSBX_TEST_PODMAN" "$@"; }
 export REPOSBX_STATE_DIR=$scratch/sessions
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
-id='' extra_image=''
+id='' fork='' extra_image=''
 cleanup() {
-    if [ -n "$id" ]; then "$reposbx" -q session close "$id" >/dev/null 2>&1; fi
+    for session in $id $fork; do "$reposbx" -q session close "$session" >/dev/null 2>&1; done
     if [ -n "$extra_image" ]; then pod image rm --force "$extra_image" >/dev/null 2>&1; fi
     rm -rf "$scratch"
 }
@@ -84,6 +84,16 @@ dead=$(waiting exec)
 pod kill "$dead" >/dev/null
 expect 0 session exec "$id" -- echo alive
 is 'a dead slot is replaced' "$(cat "$scratch/out")" alive
+
+# ---- a fork shares the baseline and goes its own way ----
+expect 0 session fork "$id"
+fork=$(cat "$scratch/out")
+expect 0 session exec "$fork" -- sh -c 'cat src/text; echo four >>src/text'
+is 'the fork has the changes' "$(tail -n 1 "$scratch/out")" three
+expect 0 session exec "$id" -- tail -n 1 src/text
+is 'its own are its own' "$(cat "$scratch/out")" three
+expect 0 session close "$fork"
+is 'objects of the fork left' "$(engine_left "$REPOSBX_TEST_PODMAN" | grep -c "$fork")" 0
 
 # ---- nothing of the environment redirects a call ----
 printf '[containers]\nvolumes = ["/etc:/host-etc"]\nenv = ["LEAK=1"]\n' >"$scratch/containers.conf"
