@@ -78,7 +78,7 @@ static void test_lease(void **state)
     assert_int_equal(reposbx_session_diff(&diff, session, NULL, NULL), REPOSBX_ECLOSED);
     state_is(id, "expired");
     assert_true(place_left(id + strlen("sbx-")) > 0);
-    reposbx_session_free(session);
+    place_free(session);
     assert_int_equal(reposbx_reap(&report, place.provider, 1, NULL), 0);
     assert_true(report.count > 0);
     for (size_t i = 0; i < report.count; i++)
