@@ -19,6 +19,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/sha256.h"
 #include "session/internal.h"
 #include "session/join.h"
 #include "session/snapshot.h"
@@ -27,6 +28,9 @@
 
 /* The word of a baseline's record once somebody has worked in an overlay over it. */
 #define OVERLAY_WORKS "works"
+
+/* Confinements that a baseline's record remembers. */
+#define MAX_PROVED 64U
 
 /* A creation under way. */
 struct creation {
@@ -394,6 +398,54 @@ static const char *overlay_word(const struct rsbx_session *session, const struct
     return json_string_value(json_object_get(session->metadata, "workspace_reason"));
 }
 
+/* What confines the containers of this session. A baseline's record names those that a container has
+ * already proved by its hello; a creation under any other has one start, like the first of all. */
+static int confinement(char out[RSBX_SHA256_HEX_BYTES], const struct rsbx_session *session,
+                       reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr parts = json_pack(
+        "{s:O, s:O, s:s?}", "policy", json_object_get(session->metadata, "policy"), "image",
+        json_object_get(session->metadata, "image_id"), "seccomp", session->seccomp_profile);
+    RSBX_AUTO(rsbx_text) char *text = NULL;
+    int rc = parts != NULL ? rsbx_json_canonical(&text, parts, err) : rsbx_fail_memory(err);
+
+    if (rc == 0)
+        rsbx_sha256_hex(out, text, strlen(text));
+    return rc;
+}
+
+static bool proved(const json_t *facts, const char *digest)
+{
+    const json_t *known = json_object_get(facts, "proved");
+
+    for (size_t i = 0; i < json_array_size(known); i++) {
+        const char *one = json_string_value(json_array_get(known, i));
+
+        if (one != NULL && strcmp(one, digest) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The facts to write into the record: those of the snapshot, and what is proved by now. */
+static json_t *new_facts(const struct rsbx_snapshot *snapshot, const char *overlay,
+                         const json_t *old, const char *digest)
+{
+    json_t *facts = rsbx_snapshot_facts(snapshot, overlay);
+    json_t *known = json_deep_copy(json_object_get(old, "proved"));
+
+    if (known == NULL || json_array_size(known) >= MAX_PROVED) {
+        json_decref(known);
+        known = json_array();
+    }
+    if (json_array_append_new(known, json_string(digest)) != 0 ||
+        json_object_set_new(facts, "proved", known) != 0) {
+        json_decref(facts);
+        return NULL;
+    }
+    return facts;
+}
+
 /* Takes the snapshot, or takes over one that is there. */
 static int take_snapshot(struct rsbx_snapshot *out, struct rsbx_session *session,
                          struct creation *creation, reposbx_error *err)
@@ -409,27 +461,30 @@ static int take_snapshot(struct rsbx_snapshot *out, struct rsbx_session *session
                                          .progress_payload = creation->spec->progress_payload };
     const json_t *facts = rsbx_join_facts(&creation->joined);
     const char *overlay = rsbx_join_overlay(&creation->joined);
-    bool tried = overlay != NULL && strcmp(overlay, OVERLAY_WORKS) == 0;
-    int rc;
+    bool works = overlay != NULL && strcmp(overlay, OVERLAY_WORKS) == 0;
+    char digest[RSBX_SHA256_HEX_BYTES];
+    bool mount;
+    int rc = confinement(digest, session, err);
 
-    if (facts == NULL) {
+    if (rc == 0 && facts == NULL) {
         rc = rsbx_snapshot_make(out, session, &order, err);
         if (rc == 0)
-            rc = rsbx_join_publish_baseline(&creation->joined, session,
-                                            rsbx_snapshot_facts(out,
-                                                                overlay_word(session, creation)),
-                                            err);
+            rc = rsbx_join_publish_baseline(
+                &creation->joined, session,
+                new_facts(out, overlay_word(session, creation), NULL, digest), err);
         return rc;
     }
-    rc = rsbx_join_manifest(&creation->joined, session, err);
+    mount = !rsbx_session_overlay(session) || !works || !proved(facts, digest);
     if (rc == 0)
-        rc = rsbx_snapshot_known(out, session, &order, facts,
-                                 !rsbx_session_overlay(session) || !tried, err);
+        rc = rsbx_join_manifest(&creation->joined, session, err);
+    if (rc == 0)
+        rc = rsbx_snapshot_known(out, session, &order, facts, mount, err);
     if (rc == 0)
         rc = rsbx_source_recheck(&creation->source_options, err);
-    if (rc == 0 && overlay == NULL)
+    if (rc == 0 && (overlay == NULL || !proved(facts, digest)))
         rc = rsbx_shared_update(&creation->joined.baseline,
-                                rsbx_snapshot_facts(out, overlay_word(session, creation)), err);
+                                new_facts(out, overlay_word(session, creation), facts, digest),
+                                err);
     return rc;
 }
 

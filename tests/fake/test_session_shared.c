@@ -51,6 +51,11 @@ static char *fingerprint(reposbx_metadata *metadata, struct fake_place *here,
     return (char *)(uintptr_t)metadata->source_fingerprint;
 }
 
+static void sees_more_processes(struct rsbx_hello *hello)
+{
+    hello->pids++;
+}
+
 /* Folders of STATE/shared. */
 static size_t shared_folders(const struct fake_place *here)
 {
@@ -111,6 +116,32 @@ static void another_snapshot_is_not_shared(void **state)
     assert_int_equal(shared_folders(here), 3);
     close_it(first);
     close_it(second);
+    assert_int_equal(fake_docker_left(here->fake), 0);
+}
+
+/* What no container has proved yet is proved by one, and a guest that sees other limits ends the
+ * create like that of a first session. */
+static void another_confinement_is_proved_first(void **state)
+{
+    static const char lower[] = "{\"limits\": {\"pids\": 32}}";
+    struct fake_place *here = *state;
+    reposbx_session *first = fake_place_session(here, NULL);
+    reposbx_session *second = NULL;
+    reposbx_session *third;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+
+    BEHAVE(here, .hello = sees_more_processes, .guest_of = "-seal");
+    assert_int_equal(fake_place_create(&second, here, FAKE_IMAGE_ID, lower, &err), REPOSBX_EPOLICY);
+    BEHAVE(here, .linger_ms = 0);
+    fake_docker_forget(here->fake);
+    second = fake_place_session(here, lower);
+    assert_int_equal(fake_docker_asked(here->fake, RSBX_OP_FILL), 0);
+    assert_int_equal(fake_docker_asked(here->fake, RSBX_OP_SEAL), 1);
+    third = fake_place_session(here, lower);
+    assert_int_equal(fake_docker_asked(here->fake, RSBX_OP_SEAL), 1);
+    close_it(first);
+    close_it(second);
+    close_it(third);
     assert_int_equal(fake_docker_left(here->fake), 0);
 }
 
@@ -225,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_second_session_copies_nothing),
         TEST(another_snapshot_is_not_shared),
+        TEST(another_confinement_is_proved_first),
         TEST(a_copy_reads_the_baseline_again),
         TEST(a_session_that_vanished_holds_nothing),
         TEST(a_store_that_vanished_is_filled_anew),
