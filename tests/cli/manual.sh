@@ -46,7 +46,7 @@ complete_words() {
     bash -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _reposbx
         printf "%s " "${COMPREPLY[@]}"' bash "$built/completions/reposbx.bash" "$@"
 }
-is 'first words' "$(complete_words reposbx '' | xargs)" 'session reap audit artifact receipt policy version'
+is 'first words' "$(complete_words reposbx '' | xargs)" 'session reap audit artifact receipt wasm policy version'
 is 'a group' "$(complete_words reposbx se | xargs)" session
 is 'verbs' "$(complete_words reposbx session c | xargs)" 'create close'
 is 'verbs behind an option' "$(complete_words reposbx --state-dir x session ex | xargs)" exec
