@@ -26,7 +26,7 @@ for words in '' session audit artifact policy "${commands[@]}"; do
     fi
 done
 expect 0 --help
-out_has 'DOCKER_HOST and Docker contexts are'
+out_has 'CONTAINER_HOST and Docker contexts are ignored'
 for words in "${commands[@]}"; do out_has "^  $words +"; done
 
 # Usage.
