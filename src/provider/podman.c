@@ -38,6 +38,8 @@
 /* `podman attach` is a program that starts: a tenth of a second, and some twenty under full emulation
  * on a busy machine. */
 #define CONNECT_MS 30000U
+/* A look, the removal, and another look. */
+#define REMOVAL_RUNS 3U
 #define MAX_SEED_BYTES (64U * 1024U * 1024U)
 #define FILTER_BYTES 192
 #define FILE_BYTES 64
@@ -600,6 +602,12 @@ static int remove_slot(struct podman *podman, const char *name, const char *sess
                deadline, err);
 }
 
+/* What one call of an engine may take, each of the runs that a removal is made of may take. */
+static struct rsbx_deadline longer(struct rsbx_deadline deadline)
+{
+    return rsbx_deadline_in_ms((uint64_t)rsbx_deadline_left_ms(deadline) * REMOVAL_RUNS);
+}
+
 static int podman_destroy(struct rsbx_provider *provider, enum rsbx_object_kind kind,
                           const char *name, const char *session_id, struct rsbx_deadline deadline,
                           reposbx_error *err)
@@ -607,6 +615,7 @@ static int podman_destroy(struct rsbx_provider *provider, enum rsbx_object_kind 
     const char *what = kind == RSBX_OBJECT_SLOT ? "container" : "volume";
     struct podman *podman = self(provider);
 
+    deadline = longer(deadline);
     for (;;) {
         struct timespec pause = { .tv_sec = 0, .tv_nsec = POLL_NS };
         reposbx_error why = REPOSBX_ERROR_INIT;
