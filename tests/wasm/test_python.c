@@ -39,12 +39,15 @@ static int setup(void **state)
 {
     struct rsbx_wasm_install_options options = RSBX_WASM_INSTALL_OPTIONS_INIT;
     const char *there = getenv("REPOSBX_TEST_WASM_STATE");
+    const char *level = getenv("REPOSBX_TEST_WASM_OPTIMISATION");
     char digest[RSBX_WASM_DIGEST_BYTES];
     reposbx_error err = REPOSBX_ERROR_INIT;
 
     (void)state;
     place_make(&place);
     options.progress = tell;
+    /* Compiling it with care takes minutes, and changes nothing but the speed. */
+    options.optimisation = level != NULL ? level : "none";
     if (there == NULL &&
         rsbx_wasm_install(digest, place.state, getenv("REPOSBX_TEST_PYTHON_WASM"), &options, &err) != 0)
         fail_msg("%s", err.message);
