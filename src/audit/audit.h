@@ -63,6 +63,11 @@ uint64_t rsbx_audit_count(const struct rsbx_audit *audit);
 /* Hash of the last record, hex; 64 zeros when there is none. */
 const char *rsbx_audit_head(const struct rsbx_audit *audit);
 
+/* One record into the log AT/audit that several processes share (AT/audit.lock). A full log becomes
+ * AT/audit.old, in the place of the one before, and a new one begins. */
+int rsbx_audit_roll(int at_fd, uint64_t limit_bytes, const char *event, const json_t *data,
+                    reposbx_error *err);
+
 /*
  * A captured stream beside the log: FOLDER/streams/NAME, 0600, O_EXCL. Written in pieces; sealed
  * with fsync before its hash goes into a record ({"file":"streams/NAME","bytes":…,"sha256":"…"}

@@ -46,6 +46,8 @@
 #define RSBX_DEFAULT_READ_BYTES (8U * 1024U * 1024U)
 /* The log of refused creations: some ten thousand lines. */
 #define RSBX_MAX_REFUSALS_BYTES (8U * 1024U * 1024U)
+/* The log of one-shot code: some twenty thousand runs, and as many in the one before it. */
+#define RSBX_MAX_RUN_AUDIT_BYTES (32U * 1024U * 1024U)
 /* Names that list-files gives at most. */
 #define RSBX_MAX_LIST_ENTRIES 200000U
 /* Paths that one request names; each may stand for a whole folder. */
