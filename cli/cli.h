@@ -97,6 +97,10 @@ extern const struct rsbx_cli_command rsbx_cli_session_list;
 extern const struct rsbx_cli_command rsbx_cli_session_log;
 extern const struct rsbx_cli_command rsbx_cli_session_fork;
 extern const struct rsbx_cli_command rsbx_cli_session_close;
+extern const struct rsbx_cli_command rsbx_cli_run;
+extern const struct rsbx_cli_command rsbx_cli_pool_serve;
+extern const struct rsbx_cli_command rsbx_cli_pool_status;
+extern const struct rsbx_cli_command rsbx_cli_pool_shutdown;
 extern const struct rsbx_cli_command rsbx_cli_reap;
 extern const struct rsbx_cli_command rsbx_cli_audit_verify;
 extern const struct rsbx_cli_command rsbx_cli_artifact_verify;
@@ -119,6 +123,19 @@ int rsbx_cli_open_session(reposbx_session **session, reposbx_provider **provider
 /* The id of a session that was just made, or its metadata with --json; the exit code. */
 int rsbx_cli_print_new_session(const struct rsbx_cli_call *call, reposbx_provider *provider,
                                const reposbx_session *session);
+
+/* ---- what commands that run something share (interrupt.c) ---- */
+
+/* SIGINT, SIGTERM and SIGHUP make *cancel_fd readable from now on. */
+int rsbx_cli_catch_signals(int *cancel_fd, reposbx_error *err);
+/* The signal that came; 0: none. */
+int rsbx_cli_caught_signal(void);
+/* Moves the values of --env out of our arguments, which everybody on the host can read, into
+ * memory; *block is the caller's to free. */
+int rsbx_cli_hide_values(char **block, const struct rsbx_cli_list *env, reposbx_error *err);
+
+/* The exit code for how a command or a piece of code ended (enum reposbx_exec_status). */
+int rsbx_cli_status_code(int status, int exit_code, int signal);
 
 /* ---- reading what the caller gives (files.c) ---- */
 

@@ -16,6 +16,10 @@ const struct rsbx_cli_command *const rsbx_cli_commands[] = {
     &rsbx_cli_session_log,
     &rsbx_cli_session_fork,
     &rsbx_cli_session_close,
+    &rsbx_cli_run,
+    &rsbx_cli_pool_serve,
+    &rsbx_cli_pool_status,
+    &rsbx_cli_pool_shutdown,
     &rsbx_cli_reap,
     &rsbx_cli_audit_verify,
     &rsbx_cli_artifact_verify,
@@ -37,8 +41,8 @@ const struct rsbx_cli_option rsbx_cli_globals[] = {
       "can write to it." },
     { "engine", 0, RSBX_CLI_TEXT, offsetof(struct rsbx_cli, engine), "ENGINE",
       "unix:///PATH, the socket of a Docker Engine, or podman, which needs no daemon; its storage "
-      "may be named: podman?root=/DIR&runroot=/DIR. Default: $REPOSBX_ENGINE, else "
-      "unix:///run/user/UID/docker.sock. DOCKER_HOST, CONTAINER_HOST and Docker contexts are ignored "
+      "may be named: podman?root=/DIR&runroot=/DIR. reposbx run also takes docker and auto, its "
+      "default. Default: $REPOSBX_ENGINE, else unix:///run/user/UID/docker.sock. DOCKER_HOST, CONTAINER_HOST and Docker contexts are ignored "
       "on purpose: which engine runs untrusted code must not depend on a setting made for something "
       "else." },
     { "json", 0, RSBX_CLI_FLAG, offsetof(struct rsbx_cli, json), NULL,
@@ -80,6 +84,7 @@ const char *rsbx_cli_group_summary(const char *group)
         const char *group, *summary;
     } table[] = {
         { "session", "a repository at an exact revision, and commands that run on it" },
+        { "pool", "containers that wait for one-shot code" },
         { "audit", "check the log of a session" },
         { "artifact", "check a bundle of files" },
         { "receipt", "bind what a session did in one document, and check it" },

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,42 +21,6 @@ struct options {
     uint64_t memory, pids;
     int status_fd, passthrough;
 };
-
-/* The handler may only touch these. */
-static volatile sig_atomic_t caught_signal;
-static int cancel_write_fd = -1;
-
-static void on_signal(int number)
-{
-    int saved_errno = errno;
-
-    caught_signal = number;
-    /* A full pipe is readable already. */
-    if (write(cancel_write_fd, "", 1) < 0)
-        errno = saved_errno;
-    errno = saved_errno;
-}
-
-static int catch_signals(int *cancel_fd, reposbx_error *err)
-{
-    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-    struct sigaction action, old;
-    int fds[2];
-
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-        return rsbx_cli_set_errno(err, REPOSBX_EINTERNAL, "cannot make a pipe");
-    *cancel_fd = fds[0];
-    cancel_write_fd = fds[1];
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
-    (void)sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        /* What the caller ignores (nohup) stays ignored. */
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-            (void)sigaction(numbers[i], &action, NULL);
-    }
-    return 0;
-}
 
 /* Where live output goes, and why it could not. */
 struct stream {
@@ -131,25 +92,6 @@ static int check(const struct rsbx_cli_call *call, reposbx_error *err)
     return 0;
 }
 
-static int exit_code(const reposbx_exec_result *result)
-{
-    switch ((enum reposbx_exec_status)result->status) {
-    case REPOSBX_EXITED:
-        return result->exit_code & 0xFF;
-    case REPOSBX_SIGNALED:
-        return RSBX_CLI_SIGNAL_BASE + result->signal;
-    case REPOSBX_TIMED_OUT:
-        return RSBX_CLI_TIMED_OUT;
-    case REPOSBX_OUTPUT_LIMITED:
-        return RSBX_CLI_OUTPUT_LIMITED;
-    case REPOSBX_OOM_KILLED:
-        return RSBX_CLI_OOM_KILLED;
-    case REPOSBX_STATUS_UNKNOWN:
-        break;
-    }
-    return rsbx_cli_exit_code(REPOSBX_EPROTOCOL);
-}
-
 /* Why it ended early, in one line. */
 static void explain(const struct rsbx_cli *cli, const reposbx_exec_result *result)
 {
@@ -206,7 +148,7 @@ static int put_status(int fd, const char *text, reposbx_error *err)
 /* A command that we stopped ourselves: by a signal, or since its output could not be passed on. */
 static int stopped(const struct rsbx_cli *cli, const struct stream *stream, reposbx_error *err)
 {
-    int number = (int)caught_signal;
+    int number = rsbx_cli_caught_signal();
 
     if (stream->broken)
         return RSBX_CLI_PIPE_CLOSED;
@@ -230,7 +172,7 @@ static int report(const struct rsbx_cli_call *call, const reposbx_exec_result *r
     const struct options *options = call->options;
     RSBX_CLI_AUTO(text) char *document = NULL;
     reposbx_error err = REPOSBX_ERROR_INIT;
-    int code = exit_code(result);
+    int code = rsbx_cli_status_code(result->status, result->exit_code, result->signal);
 
     if ((call->cli->json || options->status_fd > 0) &&
         reposbx_exec_result_json(&document, result, &err) < 0)
@@ -267,32 +209,6 @@ static void fill(reposbx_exec_request *request, struct stream *stream,
     }
 }
 
-/* Moves the values of --env out of our arguments, which everybody on the host can read, into memory;
- * *block is the caller's to free. */
-static int hide_values(char **block, const struct options *options, reposbx_error *err)
-{
-    size_t total = 1;
-    char *at;
-
-    for (size_t i = 0; i < options->env.count; i++)
-        total += strlen(options->env.items[i]) + 1;
-    at = *block = malloc(total);
-    if (at == NULL)
-        return rsbx_cli_set(err, REPOSBX_EINTERNAL, "out of memory");
-    for (size_t i = 0; i < options->env.count; i++) {
-        size_t size = strlen(options->env.items[i]) + 1;
-        size_t name = strcspn(options->env.items[i], "=") + 1;
-        /* The items are our own argv, which is ours to write to. */
-        char *argument = (char *)(uintptr_t)options->env.items[i];
-
-        memcpy(at, argument, size);
-        memset(argument + name, 'x', size - 1 - name);
-        options->env.items[i] = at;
-        at += size;
-    }
-    return 0;
-}
-
 static int run(const struct rsbx_cli_call *call)
 {
     const struct options *options = call->options;
@@ -306,7 +222,7 @@ static int run(const struct rsbx_cli_call *call)
     reposbx_error err = REPOSBX_ERROR_INIT;
     int rc;
 
-    if (check(call, &err) < 0 || hide_values(&values, options, &err) < 0)
+    if (check(call, &err) < 0 || rsbx_cli_hide_values(&values, &options->env, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
     if (options->stdin_file != NULL &&
         rsbx_cli_read_all(&input, &request.stdin_length, options->stdin_file,
@@ -314,7 +230,7 @@ static int run(const struct rsbx_cli_call *call)
         return rsbx_cli_fail(call->cli, &err);
     request.stdin_bytes = input;
     if (rsbx_cli_open_session(&session, &provider, call, &err) < 0 ||
-        catch_signals(&stream.cancel_fd, &err) < 0)
+        rsbx_cli_catch_signals(&stream.cancel_fd, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
     fill(&request, &stream, call);
     rc = reposbx_session_exec(&result, session, &request, &err);

@@ -8,6 +8,7 @@
 #include <reposbx/error.h>
 #include <reposbx/policy.h>
 #include <reposbx/receipt.h>
+#include <reposbx/run.h>
 #include <reposbx/session.h>
 #include <reposbx/version.h>
 #include <reposbx/wasm.h>

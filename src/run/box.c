@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One container with the guest in it: made, shown to be what the policy says, and removed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "provider/hello.h"
+#include "run/internal.h"
+
+#include "base/banned.h"
+
+int rsbx_run_new_name(char out[RSBX_RUN_NAME_BYTES], reposbx_error *err)
+{
+    unsigned char salt[16];
+    char digits[2 * sizeof salt + 1];
+    int rc = rsbx_random(salt, sizeof salt, err);
+
+    if (rc != 0)
+        return rc;
+    rsbx_hex(digits, salt, sizeof salt);
+    (void)snprintf(out, RSBX_RUN_NAME_BYTES, "reposbx-run-%s", digits);
+    return REPOSBX_OK;
+}
+
+static int compare(const struct rsbx_warm *warm, const struct rsbx_run_box *box, reposbx_error *err)
+{
+    const struct rsbx_hello_want want = {
+        .uid = RSBX_RUN_UID,
+        .gid = RSBX_RUN_GID,
+        .network = box->network,
+        .read_only_root = box->read_only_root,
+        .cpus = box->limits.cpus,
+        .memory_bytes = box->limits.memory_bytes,
+        .pids = box->limits.pids,
+        .tmp_bytes = box->limits.tmpfs_bytes,
+        .run_bytes = rsbx_run_small_tmpfs(&box->limits),
+        .nofile = RSBX_RUN_NOFILE,
+    };
+
+    return rsbx_hello_compare(&warm->hello, &want, err);
+}
+
+static int launch(struct rsbx_warm *warm, const struct rsbx_run_box *box, reposbx_error *err)
+{
+    struct rsbx_link *link = NULL;
+    int rc = warm->engine->ops->launch(&link, warm->engine, box, err);
+
+    RSBX_FAULT("run.launched");
+    if (rc == 0)
+        rc = rsbx_talk_open(&warm->talk, link, err);
+    if (rc != 0)
+        return rc;
+    warm->link = link;
+    rc = rsbx_talk_greet(&warm->hello, warm->talk, rsbx_deadline_in_ms(RSBX_HELLO_MS), err);
+    if (rc != 0)
+        rc = warm->engine->ops->explain(link, rc, err);
+    return rc == 0 ? compare(warm, box, err) : rc;
+}
+
+static int make(struct rsbx_warm *warm, struct rsbx_runner *runner, const char *role, bool again,
+                reposbx_error *err)
+{
+    const char *reference = rsbx_run_image(warm->language, runner->policy);
+    struct rsbx_run_box box;
+    int rc = rsbx_run_prepare(&warm->image, &runner->place, warm->engine, warm->live, runner->policy,
+                              reference, again, err);
+
+    if (rc == 0)
+        rc = rsbx_run_new_name(warm->name, err);
+    if (rc == 0)
+        rc = rsbx_live_make(warm->live, warm->name, err);
+    if (rc != 0)
+        return rc;
+    box = rsbx_run_box(runner->policy, &warm->limits, warm->name, warm->image.id, role);
+    rc = launch(warm, &box, err);
+    if (rc != 0) {
+        reposbx_error removal = REPOSBX_ERROR_INIT;
+
+        if (rsbx_warm_remove(warm, &removal) != 0 && err != NULL)
+            rsbx_hint(err, "container %s could not be removed either: %.200s", warm->name,
+                      removal.message);
+    }
+    return rc;
+}
+
+int rsbx_warm_make(struct rsbx_warm *out, struct rsbx_runner *runner,
+                   struct rsbx_run_engine *engine, struct rsbx_live *live,
+                   const struct rsbx_run_language *language, const reposbx_limits *limits,
+                   const char *role, reposbx_error *err)
+{
+    struct rsbx_warm warm = { .engine = engine, .live = live, .language = language,
+                              .limits = *limits };
+    struct rsbx_image_facts facts = { .id = "" };
+    int rc = make(&warm, runner, role, false, err);
+
+    /* Whether it failed since the image of the record is gone. */
+    if (rc == REPOSBX_EUNAVAILABLE || rc == REPOSBX_ENOTFOUND) {
+        if (warm.image.id[0] != '\0' &&
+            engine->ops->image(&facts, engine, warm.image.id, NULL) == REPOSBX_EUNAVAILABLE)
+            rc = make(&warm, runner, role, true, err);
+        rsbx_image_facts_dispose(&facts);
+    }
+    if (rc == 0)
+        *out = warm;
+    return rc;
+}
+
+int rsbx_warm_remove(struct rsbx_warm *warm, reposbx_error *err)
+{
+    int rc = warm->engine->ops->destroy(warm->engine, warm->name, warm->link, err);
+
+    if (rc == 0)
+        rsbx_live_gone(warm->live, warm->name);
+    rsbx_talk_free(warm->talk);
+    warm->talk = NULL;
+    warm->link = NULL;
+    return rc;
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Podman: no daemon. One process of it is the container from its start to its removal, and its stdin
+ * and stdout are the wire. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/limits.h"
+#include "codec/tar.h"
+#include "guest/embedded.h"
+#include "guest/protocol.h"
+#include "podman/podman.h"
+#include "run/internal.h"
+
+#include "base/banned.h"
+
+/* A guest whose job is done ends at once; podman then removes the container. */
+#define FINISH_MS 10000U
+#define COMPLAINT_BYTES 16384U
+/* Between two looks at a container that is on its way out. */
+#define POLL_NS 20000000L
+#define MEMBER_COUNT 6U
+
+struct podman_engine {
+    struct rsbx_run_engine base;
+    struct rsbx_podman *podman;
+};
+
+static const struct rsbx_podman *podman_of(struct rsbx_run_engine *engine)
+{
+    return ((struct podman_engine *)engine)->podman;
+}
+
+static void podman_free(struct rsbx_run_engine *engine)
+{
+    rsbx_podman_free(((struct podman_engine *)engine)->podman);
+    free(engine);
+}
+
+static struct rsbx_podman_call make_call(const char *const *argv, size_t output_bytes)
+{
+    return (struct rsbx_podman_call){ .argv = argv,
+                                      .output_bytes = output_bytes,
+                                      .deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS) };
+}
+
+static int ask_json(json_t **out, struct rsbx_run_engine *engine, const char *const *argv,
+                    const char *what, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(RSBX_MAX_REPLY_BYTES);
+    struct rsbx_podman_call call = make_call(argv, RSBX_MAX_REPLY_BYTES);
+    int rc = rsbx_podman_text(&text, podman_of(engine), &call, what, err);
+
+    if (rc == 0)
+        rc = rsbx_json_parse(out, text.data != NULL ? text.data : "", text.length, what, err);
+    return rc == REPOSBX_EMALFORMED ? REPOSBX_EPROTOCOL : rc;
+}
+
+/* Rootless podman can limit only what its user was given of the cgroups. */
+static bool has_controller(const json_t *host, const char *name)
+{
+    const json_t *list = json_object_get(host, "cgroupControllers");
+    const json_t *item;
+    size_t index;
+
+    json_array_foreach(list, index, item)
+    {
+        if (json_is_string(item) && strcmp(json_string_value(item), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int read_host(struct rsbx_host_facts *facts, const json_t *info, reposbx_error *err)
+{
+    json_t *host = NULL;
+    json_t *security = NULL;
+    const char *os;
+    const char *arch;
+    const char *cgroups;
+    const char *manager;
+    const char *version;
+    int rc = rsbx_json_get_node(&host, info, "host", JSON_OBJECT, "podman info", err);
+
+    if (rc == 0)
+        rc = rsbx_json_get_node(&security, host, "security", JSON_OBJECT, "podman info", err);
+    if (rc == 0)
+        rc = rsbx_json_get_text(&os, host, "os", "podman info", err);
+    if (rc == 0)
+        rc = rsbx_json_get_text(&arch, host, "arch", "podman info", err);
+    if (rc == 0)
+        rc = rsbx_json_get_text(&cgroups, host, "cgroupVersion", "podman info", err);
+    if (rc == 0)
+        rc = rsbx_json_get_text(&manager, host, "cgroupManager", "podman info", err);
+    if (rc == 0)
+        rc = rsbx_json_get_bool(&facts->rootless, security, "rootless", "podman info", err);
+    if (rc == 0)
+        rc = rsbx_json_get_bool(&facts->seccomp, security, "seccompEnabled", "podman info", err);
+    if (rc != 0)
+        return rc;
+    version = json_string_value(json_object_get(json_object_get(info, "version"), "Version"));
+    (void)snprintf(facts->provider, sizeof facts->provider, "podman");
+    (void)snprintf(facts->version, sizeof facts->version, "%s", version != NULL ? version : "");
+    (void)snprintf(facts->platform, sizeof facts->platform, "%s/%s", os, arch);
+    facts->cgroup_version = strcmp(cgroups, "v2") == 0 ? 2 : strcmp(cgroups, "v1") == 0 ? 1 : 0;
+    facts->systemd_cgroups = strcmp(manager, "systemd") == 0;
+    facts->memory_limit = has_controller(host, "memory");
+    facts->swap_limit = facts->memory_limit; /* the hello shows it */
+    facts->cpu_limit = has_controller(host, "cpu");
+    facts->pids_limit = has_controller(host, "pids");
+    return REPOSBX_OK;
+}
+
+static int podman_host(struct rsbx_host_facts *out, struct rsbx_run_engine *engine,
+                       reposbx_error *err)
+{
+    static const char *const argv[] = { "info", "--format=json", NULL };
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr info = NULL;
+    struct rsbx_host_facts facts = { .provider = "" };
+    int rc = ask_json(&info, engine, argv, "podman info", err);
+
+    if (rc == 0)
+        rc = read_host(&facts, info, err);
+    if (rc == 0)
+        *out = facts;
+    return rc;
+}
+
+static int copy_list(char ***out, size_t *count, const json_t *array, reposbx_error *err)
+{
+    size_t length = json_is_array(array) ? json_array_size(array) : 0;
+    char **list = calloc(length + 1, sizeof *list);
+
+    if (list == NULL)
+        return rsbx_fail_memory(err);
+    *out = list;
+    for (size_t i = 0; i < length; i++) {
+        const char *text = json_string_value(json_array_get(array, i));
+
+        if (text == NULL)
+            return rsbx_fail(err, REPOSBX_EPROTOCOL, "podman image: a list holds what is no text");
+        list[i] = strdup(text);
+        if (list[i] == NULL)
+            return rsbx_fail_memory(err);
+        *count = i + 1;
+    }
+    return REPOSBX_OK;
+}
+
+static int read_image(struct rsbx_image_facts *facts, const json_t *list, reposbx_error *err)
+{
+    const json_t *image = json_array_get(list, 0);
+    const json_t *config = json_object_get(image, "Config");
+    const char *id;
+    const char *os;
+    const char *arch;
+    const char *variant;
+    int rc = rsbx_json_get_text(&id, image, "Id", "podman image", err);
+
+    if (rc == 0)
+        rc = rsbx_json_get_text(&os, image, "Os", "podman image", err);
+    if (rc == 0)
+        rc = rsbx_json_get_text(&arch, image, "Architecture", "podman image", err);
+    if (rc == 0)
+        rc = rsbx_json_get_text_or(&variant, image, "Variant", "", "podman image", err);
+    if (rc == 0)
+        rc = copy_list(&facts->repo_digests, &facts->repo_digest_count,
+                       json_object_get(image, "RepoDigests"), err);
+    if (rc == 0)
+        rc = copy_list(&facts->env, &facts->env_count, json_object_get(config, "Env"), err);
+    if (rc != 0)
+        return rc;
+    facts->volume_count = json_object_size(json_object_get(config, "Volumes"));
+    (void)snprintf(facts->id, sizeof facts->id, "%s%s", strncmp(id, "sha256:", 7) != 0 ? "sha256:" : "",
+                   id);
+    (void)snprintf(facts->os, sizeof facts->os, "%s", os);
+    (void)snprintf(facts->architecture, sizeof facts->architecture, "%s", arch);
+    (void)snprintf(facts->variant, sizeof facts->variant, "%s", variant);
+    return REPOSBX_OK;
+}
+
+static int podman_image(struct rsbx_image_facts *out, struct rsbx_run_engine *engine,
+                        const char *reference, reposbx_error *err)
+{
+    const char *const exists[] = { "image", "exists", reference, NULL };
+    const char *const inspect[] = { "image", "inspect", "--format=json", reference, NULL };
+    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr list = NULL;
+    struct rsbx_podman_call call = make_call(exists, 0);
+    struct rsbx_image_facts facts = { 0 };
+    int rc = rsbx_podman_run(&answer, podman_of(engine), &call, err);
+
+    if (rc == 0 && answer.exit_code == 1) {
+        (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "image %s is not in podman's storage", reference);
+        rsbx_hint(err, "images are never pulled: load or import it first, then name it by the id or "
+                       "digest that podman shows");
+        return REPOSBX_EUNAVAILABLE;
+    }
+    if (rc == 0)
+        rc = rsbx_podman_check(&answer, "podman image", err);
+    if (rc == 0)
+        rc = ask_json(&list, engine, inspect, "podman image", err);
+    if (rc == 0)
+        rc = read_image(&facts, list, err);
+    if (rc != 0) {
+        rsbx_image_facts_dispose(&facts);
+        return rc;
+    }
+    *out = facts;
+    return REPOSBX_OK;
+}
+
+/* ---- removal ---- */
+
+/* Whether a container of the name exists; one that is not ours is REPOSBX_EPOLICY. */
+static int look(bool *exists, struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
+{
+    const char *const argv[] = { "container", "exists", name, NULL };
+    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
+    struct rsbx_podman_call call = make_call(argv, 0);
+    int rc = rsbx_podman_run(&answer, podman_of(engine), &call, err);
+
+    if (rc != 0)
+        return rc;
+    *exists = answer.exit_code == 0;
+    return answer.exit_code == 1 ? REPOSBX_OK
+                                 : rsbx_podman_check(&answer, "podman container exists", err);
+}
+
+static int check_ours(struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
+{
+    const char *const argv[] = { "container", "inspect",
+                                 "--format={{index .Config.Labels \"reposbx.run\"}}", name, NULL };
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(1024);
+    struct rsbx_podman_call call = make_call(argv, 1024);
+    int rc = rsbx_podman_text(&text, podman_of(engine), &call, "podman container inspect", err);
+
+    if (rc != 0)
+        return rc;
+    if (text.length != strlen(name) + 1 || strncmp(text.data, name, strlen(name)) != 0)
+        return rsbx_fail(err, REPOSBX_EPOLICY, "container %s exists and is not ours", name);
+    return REPOSBX_OK;
+}
+
+static int remove_by_name(struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
+{
+    const char *const argv[] = { "rm", "--force", "--time=0", "--volumes=false", name, NULL };
+    struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
+
+    for (;;) {
+        RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
+        struct timespec pause = { .tv_sec = 0, .tv_nsec = POLL_NS };
+        struct rsbx_podman_call call = make_call(argv, 1024);
+        bool exists = true;
+        int rc = look(&exists, engine, name, err);
+
+        if (rc != 0 || !exists)
+            return rc;
+        /* It may go by itself between the two calls. */
+        rc = check_ours(engine, name, err);
+        if (rc == REPOSBX_EPOLICY)
+            return rc;
+        rc = rsbx_podman_run(&answer, podman_of(engine), &call, err);
+        if (rc != 0)
+            return rc;
+        rc = look(&exists, engine, name, err);
+        if (rc != 0 || !exists)
+            return rc;
+        if (rsbx_deadline_passed(deadline)) {
+            rc = rsbx_podman_check(&answer, "podman rm", err);
+            return rc != 0 ? rc
+                           : rsbx_fail(err, REPOSBX_EUNAVAILABLE,
+                                       "container %s could not be removed", name);
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+static int podman_destroy(struct rsbx_run_engine *engine, const char *name, struct rsbx_link *link,
+                          reposbx_error *err)
+{
+    int exit_code = 0;
+
+    /* The quiet end: stdin ends, the guest ends, podman removes the container and ends. */
+    if (link != NULL)
+        (void)rsbx_podman_link_finish(&exit_code, link, rsbx_deadline_in_ms(FINISH_MS), NULL);
+    return remove_by_name(engine, name, err);
+}
+
+/* ---- the image with the guest in it ---- */
+
+static int put_guest(struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
+{
+    static const struct rsbx_tar_member members[] = {
+        { .path = "reposbx/", .mode = 0755 },
+        { .path = "reposbx/guest/", .mode = 0755 },
+        { .path = "reposbx/guest/reposbx-guest", .mode = 0755, .bytes = rsbx_guest_binary },
+        { .path = "workspace/", .mode = 0755 },
+        /* runc gives a tmpfs the mode of the folder that it covers. */
+        { .path = "tmp/", .mode = 01777 },
+        { .path = "run/", .mode = 01777 },
+    };
+    struct rsbx_tar_member own[MEMBER_COUNT];
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf tar = RSBX_BUF_INIT(16U * 1024U * 1024U);
+    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
+    RSBX_AUTO(rsbx_text) char *where = NULL;
+    const char *argv[] = { "cp", "-", NULL, NULL };
+    struct rsbx_podman_call call;
+    int rc;
+
+    memcpy(own, members, sizeof own);
+    own[2].length = rsbx_guest_binary_size;
+    if (asprintf(&where, "%s:/", name) < 0) {
+        where = NULL;
+        return rsbx_fail_memory(err);
+    }
+    argv[2] = where;
+    rc = rsbx_tar_write(&tar, own, MEMBER_COUNT, err);
+    if (rc != 0)
+        return rc;
+    call = make_call(argv, 1024);
+    call.input = tar.data;
+    call.input_length = tar.length;
+    rc = rsbx_podman_run(&answer, podman_of(engine), &call, err);
+    return rc == 0 ? rsbx_podman_check(&answer, "podman cp", err) : rc;
+}
+
+/* What the container's file holds now, against what was put. */
+static int check_guest(struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf tar = RSBX_BUF_INIT(16U * 1024U * 1024U);
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf bytes = RSBX_BUF_INIT(rsbx_guest_binary_size);
+    RSBX_AUTO(rsbx_text) char *where = NULL;
+    const char *argv[] = { "cp", NULL, "-", NULL };
+    struct rsbx_podman_call call;
+    int rc;
+
+    if (asprintf(&where, "%s:%s", name, RSBX_GUEST_PATH) < 0) {
+        where = NULL;
+        return rsbx_fail_memory(err);
+    }
+    argv[1] = where;
+    call = make_call(argv, tar.limit);
+    rc = rsbx_podman_text(&tar, podman_of(engine), &call, "podman cp", err);
+    if (rc == 0)
+        rc = rsbx_tar_read_file(&bytes, "reposbx-guest", tar.data, tar.length, err);
+    if (rc == 0 && (bytes.length != rsbx_guest_binary_size ||
+                    memcmp(bytes.data, rsbx_guest_binary, bytes.length) != 0))
+        rc = rsbx_fail(err, REPOSBX_EPROTOCOL, "podman stored other bytes as the guest");
+    return rc;
+}
+
+static int commit(char **image_id, struct rsbx_run_engine *engine, const char *name,
+                  reposbx_error *err)
+{
+    const char *const argv[] = { "commit", "--quiet", "--pause=false", name, NULL };
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(1024);
+    struct rsbx_podman_call call = make_call(argv, 1024);
+    int rc = rsbx_podman_text(&text, podman_of(engine), &call, "podman commit", err);
+
+    if (rc != 0)
+        return rc;
+    if (text.length < 64)
+        return rsbx_fail(err, REPOSBX_EPROTOCOL, "podman commit gave no image id");
+    text.data[strcspn(text.data, "\n")] = '\0';
+    if (asprintf(image_id, "sha256:%s", text.data) < 0)
+        return rsbx_fail_memory(err);
+    return REPOSBX_OK;
+}
+
+static int podman_bake(char **image_id, struct rsbx_run_engine *engine,
+                       const struct rsbx_run_box *box, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
+    reposbx_error removal = REPOSBX_ERROR_INIT;
+    char **argv = NULL;
+    struct rsbx_podman_call call;
+    int removed;
+    int rc = rsbx_run_bake_argv(&argv, box, err);
+
+    if (rc != 0)
+        return rc;
+    call = make_call((const char *const *)argv, 4096);
+    rc = rsbx_podman_run(&answer, podman_of(engine), &call, err);
+    rsbx_run_argv_free(argv);
+    if (rc == 0)
+        rc = rsbx_podman_check(&answer, "podman create", err);
+    if (rc == 0)
+        rc = put_guest(engine, box->name, err);
+    if (rc == 0)
+        rc = check_guest(engine, box->name, err);
+    if (rc == 0)
+        rc = commit(image_id, engine, box->name, err);
+    removed = remove_by_name(engine, box->name, &removal);
+    if (rc == 0 && removed != 0) {
+        free(*image_id);
+        *image_id = NULL;
+        if (err != NULL)
+            *err = removal;
+        rc = removed;
+    }
+    return rc;
+}
+
+/* ---- running ---- */
+
+static int podman_launch(struct rsbx_link **out, struct rsbx_run_engine *engine,
+                         const struct rsbx_run_box *box, reposbx_error *err)
+{
+    char **argv = NULL;
+    int rc = rsbx_run_argv(&argv, box, err);
+
+    if (rc != 0)
+        return rc;
+    rc = rsbx_podman_link(out, podman_of(engine), (const char *const *)argv, err);
+    rsbx_run_argv_free(argv);
+    return rc;
+}
+
+/* 125 is podman's own failure: the container did not come to be. */
+static int podman_explain(struct rsbx_link *link, int code, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(COMPLAINT_BYTES);
+    struct rsbx_podman_answer answer = { .exit_code = 0 };
+    int rc;
+
+    if (code != REPOSBX_EPROTOCOL ||
+        rsbx_podman_link_finish(&answer.exit_code, link, rsbx_deadline_in_ms(FINISH_MS), NULL) != 0 ||
+        answer.exit_code != 125)
+        return code;
+    answer.err = text;
+    rc = rsbx_podman_link_complaint(&answer.err, link, NULL);
+    if (rc == 0)
+        rc = rsbx_podman_check(&answer, "podman run", err);
+    text = answer.err;
+    return rc != 0 ? rc : code;
+}
+
+static const struct rsbx_run_engine_ops podman_ops = {
+    .name = "podman",
+    .free = podman_free,
+    .host = podman_host,
+    .image = podman_image,
+    .bake = podman_bake,
+    .launch = podman_launch,
+    .explain = podman_explain,
+    .destroy = podman_destroy,
+};
+
+int rsbx_run_podman_open(struct rsbx_run_engine **out, const char *address, const char *runtime,
+                         reposbx_error *err)
+{
+    struct podman_engine *engine = calloc(1, sizeof *engine);
+    int rc;
+
+    if (engine == NULL)
+        return rsbx_fail_memory(err);
+    engine->base.ops = &podman_ops;
+    engine->base.address = strdup(address);
+    engine->base.runtime = runtime != NULL ? strdup(runtime) : NULL;
+    rc = engine->base.address == NULL || (runtime != NULL && engine->base.runtime == NULL)
+             ? rsbx_fail_memory(err)
+             : rsbx_podman_open(&engine->podman, address, runtime, err);
+    if (rc != 0) {
+        rsbx_run_engine_free(&engine->base);
+        return rc;
+    }
+    *out = &engine->base;
+    return REPOSBX_OK;
+}
