@@ -5,11 +5,11 @@
 
 commands=('session create' 'session exec' 'session read' 'session write' 'session list-files'
     'session diff' 'session artifacts' 'session show' 'session list' 'session log' 'session close'
-    'reap' 'audit verify' 'artifact verify' 'policy check' 'policy show' 'version')
+    'run' 'pool serve' 'pool status' 'pool shutdown' 'reap' 'audit verify' 'artifact verify' 'policy check' 'policy show' 'version')
 id=sbx-00000000000000000000000000000000
 
 # Help.
-for words in '' session audit artifact policy "${commands[@]}"; do
+for words in '' session pool audit artifact policy "${commands[@]}"; do
     for option in --help -h; do
         expect 0 $words $option
         out_has '^Usage: reposbx'
@@ -34,7 +34,7 @@ expect 64
 err_has '^reposbx: '
 err_has '^hint: '
 out_empty
-for word in nonsense sesion fork doctor run pool validate Session; do
+for word in nonsense sesion fork doctor rum validate Session; do
     expect 64 $word
     err_has "unknown command '$word'"
 done
@@ -45,7 +45,7 @@ for word in spork exce; do
     err_has "unknown command 'session $word'"
 done
 err_has "did you mean 'session exec'\?"
-for group in session audit artifact policy; do expect 64 $group; done
+for group in session pool audit artifact policy; do expect 64 $group; done
 for words in "${commands[@]}"; do
     expect 64 $words --no-such-option
     err_has 'unknown option --no-such-option'
