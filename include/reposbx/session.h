@@ -374,7 +374,7 @@ int reposbx_session_fork(reposbx_session **out, reposbx_session *session,
 int reposbx_session_close(reposbx_session *session, int flags, reposbx_error *err);
 
 typedef struct reposbx_reap_item {
-    char *session_id;
+    char *session_id;        /* NULL: of one-shot code, which has no session */
     char *object;            /* "container NAME", "volume NAME", "session", … */
     const char *action;      /* "removed", "would_remove", "failed"; "left_alone": of this name, but not
                               * ours, so it is neither touched nor looked at again */
@@ -389,7 +389,7 @@ void reposbx_reap_report_dispose(reposbx_reap_report *report);
 int reposbx_reap_report_json(char **out, const reposbx_reap_report *report, reposbx_error *err);
 /* Removes what dead, half-made, poisoned or expired sessions of this state folder left in the
  * engine and on disk, and nothing else. Sessions that someone holds are not touched, and neither
- * are ready ones within their lease. */
+ * are ready ones within their lease. Containers of one-shot code whose process is dead go too. */
 int reposbx_reap(reposbx_reap_report *out, reposbx_provider *provider, int dry_run,
                  reposbx_error *err);
 

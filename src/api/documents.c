@@ -156,7 +156,7 @@ int reposbx_reap_report_json(char **out, const reposbx_reap_report *report, repo
         const reposbx_reap_item *item = &report->items[i];
 
         (void)json_array_append_new(
-            items, json_pack("{s:s, s:s, s:s, s:o}", "sandbox_id", item->session_id, "object",
+            items, json_pack("{s:s?, s:s, s:s, s:o}", "sandbox_id", item->session_id, "object",
                              item->object, "action", item->action, "detail",
                              text_value(item->detail)));
     }

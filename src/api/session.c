@@ -4,11 +4,14 @@
  * session are served one after the other, and the session room does the work.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <reposbx/session.h>
 
 #include "base/error.h"
+#include "run/run.h"
 #include "session/session.h"
 
 #include "base/banned.h"
@@ -283,10 +286,58 @@ void reposbx_reap_report_dispose(reposbx_reap_report *report)
     rsbx_reap_report_dispose(report);
 }
 
+/* What dead processes left of one-shot code goes into the same report; no session has it. */
+struct run_reaping {
+    reposbx_reap_report *report;
+    int dry_run;
+    int rc;
+    reposbx_error *err;
+};
+
+static void add_item(struct run_reaping *reaping, const char *object, const char *failure)
+{
+    reposbx_reap_report *report = reaping->report;
+    reposbx_reap_item *grown = realloc(report->items, (report->count + 1) * sizeof *grown);
+    reposbx_reap_item item = { .action = failure != NULL      ? "failed"
+                                         : reaping->dry_run ? "would_remove"
+                                                            : "removed" };
+
+    if (grown == NULL) {
+        reaping->rc = rsbx_fail_memory(reaping->err);
+        return;
+    }
+    report->items = grown;
+    item.detail = strdup(failure != NULL ? failure : "");
+    item.object = strdup(object);
+    report->items[report->count++] = item;
+    report->failed += failure != NULL;
+    if (item.detail == NULL || item.object == NULL)
+        reaping->rc = rsbx_fail_memory(reaping->err);
+}
+
+static void on_removed(void *payload, const char *name)
+{
+    char object[128];
+
+    (void)snprintf(object, sizeof object, "container %s", name);
+    add_item(payload, object, NULL);
+}
+
 int reposbx_reap(reposbx_reap_report *out, reposbx_provider *provider, int dry_run,
                  reposbx_error *err)
 {
+    struct run_reaping reaping = { .report = out, .dry_run = dry_run, .err = err };
+    reposbx_error why = REPOSBX_ERROR_INIT;
+    int rc;
+
     if (out == NULL || provider == NULL)
         return missing(out == NULL ? "out" : "provider", err);
-    return rsbx_reap(out, provider->state, dry_run, err);
+    rc = rsbx_reap(out, provider->state, dry_run, err);
+    if (rc != 0)
+        return rc;
+    if (rsbx_run_reap(rsbx_state_dir(provider->state), dry_run, on_removed, &reaping, &why) != 0)
+        add_item(&reaping, "containers of one-shot code", why.message);
+    if (reaping.rc != 0)
+        rsbx_reap_report_dispose(out);
+    return reaping.rc;
 }

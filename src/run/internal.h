@@ -165,6 +165,13 @@ int rsbx_run_prepare(struct rsbx_run_image *out, const struct rsbx_run_place *pl
                      const reposbx_policy *policy, const char *reference, bool again,
                      reposbx_error *err);
 
+/* -- route.c -- */
+enum rsbx_run_route { RSBX_ROUTE_CONTAINER, RSBX_ROUTE_WASM };
+/* Pure. `wasm_code` is 0 when WebAssembly is ready, else `wasm_why` says why it is not. */
+int rsbx_run_route(enum rsbx_run_route *out, const char *address,
+                   const struct rsbx_run_order *order, const reposbx_policy *policy,
+                   int wasm_code, const reposbx_error *wasm_why, reposbx_error *err);
+
 /* -- box.c: one container -- */
 struct rsbx_warm {
     struct rsbx_run_engine *engine; /* borrowed */
@@ -215,6 +222,9 @@ struct rsbx_runner {
 /* The engine that containers of the runner use, settled and opened at its first use. */
 int rsbx_runner_engine(struct rsbx_run_engine **engine, struct rsbx_live **live,
                        struct rsbx_runner *runner, reposbx_error *err);
+/* Whether a container may run the job, or WebAssembly is demanded. */
+int rsbx_runner_route(struct rsbx_runner *runner, const struct rsbx_run_order *order,
+                      reposbx_error *err);
 /* The whole of one job in a container that waits; *healthy: it ended by itself. */
 int rsbx_runner_job(reposbx_run_result *out, bool *healthy, struct rsbx_runner *runner,
                     struct rsbx_warm *warm, const struct rsbx_run_order *order, bool was_warm,

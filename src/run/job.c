@@ -23,6 +23,7 @@ static const char *const default_env[] = {
 struct job {
     struct rsbx_buf out, err; /* of each stream what a result can hold */
     uint64_t out_bytes, err_bytes;
+    uint64_t start_ns;
     struct rsbx_trailer trailer;
     bool have_trailer;
     reposbx_error failure;
@@ -186,7 +187,7 @@ static int settle(reposbx_run_result *result, const struct job *job, int rc,
     }
     if (rc != REPOSBX_EUNAVAILABLE && rc != REPOSBX_EPROTOCOL)
         return rc;
-    result->duration_s = order->limits.command_timeout_seconds;
+    result->duration_s = (double)(rsbx_now_ns() - job->start_ns) / 1e9;
     result->timed_out = rc == REPOSBX_EUNAVAILABLE;
     result->status = result->timed_out ? REPOSBX_TIMED_OUT : REPOSBX_STATUS_UNKNOWN;
     return REPOSBX_OK;
@@ -197,7 +198,8 @@ int rsbx_job_run(reposbx_run_result *out, struct rsbx_warm *warm,
                  uint64_t audit_log_bytes, reposbx_error *err)
 {
     size_t budget = (size_t)order->limits.output_bytes;
-    struct job job = { .out = RSBX_BUF_INIT(budget), .err = RSBX_BUF_INIT(budget) };
+    struct job job = { .out = RSBX_BUF_INIT(budget), .err = RSBX_BUF_INIT(budget),
+                       .start_ns = rsbx_now_ns() };
     struct rsbx_talk_handler handler = { .message = on_message, .payload = &job };
     reposbx_run_result result = { .exit_code = -1 };
     struct rsbx_deadline deadline = rsbx_deadline_in_ms(

@@ -311,6 +311,8 @@ int rsbx_pool_run(reposbx_run_result *out, struct rsbx_pool *pool, const reposbx
     if (rc == 0 && (order.language != pool->language || !order.usual))
         return rsbx_fail(err, REPOSBX_EINVALID,
                          "the spec does not fit the pool: its language or its limits differ");
+    if (rc == 0)
+        rc = rsbx_runner_route(pool->runner, &order, err);
     if (rc == 0) {
         (void)pthread_mutex_lock(&pool->mutex);
         rc = enter(&place, &waited, pool, err);

@@ -211,6 +211,22 @@ static int conclude(reposbx_run_result *out, const reposbx_run_result *result, i
     return rc;
 }
 
+/* Whether a module is there that could run the job: none is, in this build. */
+static int wasm_ready(reposbx_error *why)
+{
+    return rsbx_fail(why, REPOSBX_EUNAVAILABLE, "this build has no WebAssembly");
+}
+
+int rsbx_runner_route(struct rsbx_runner *runner, const struct rsbx_run_order *order,
+                      reposbx_error *err)
+{
+    reposbx_error why = REPOSBX_ERROR_INIT;
+    enum rsbx_run_route where;
+    int code = wasm_ready(&why);
+
+    return rsbx_run_route(&where, runner->address, order, runner->policy, code, &why, err);
+}
+
 static int run_once(reposbx_run_result *out, struct rsbx_runner *runner,
                     const reposbx_exec_spec *spec, char run_id[RSBX_RUN_NAME_BYTES],
                     reposbx_error *err)
@@ -223,6 +239,8 @@ static int run_once(reposbx_run_result *out, struct rsbx_runner *runner,
     bool healthy;
     int rc = rsbx_run_check(&order, spec, runner->policy, err);
 
+    if (rc == 0)
+        rc = rsbx_runner_route(runner, &order, err);
     if (rc == 0)
         rc = rsbx_runner_engine(&engine, &live, runner, err);
     if (rc == 0)

@@ -5,7 +5,8 @@
 
 commands=('session create' 'session exec' 'session read' 'session write' 'session list-files'
     'session diff' 'session artifacts' 'session show' 'session list' 'session log' 'session close'
-    'run' 'pool serve' 'pool status' 'pool shutdown' 'reap' 'audit verify' 'artifact verify' 'policy check' 'policy show' 'version')
+    'run' 'pool serve' 'pool status' 'pool shutdown' 'reap' 'audit verify' 'artifact verify'
+    'policy check' 'policy show' 'version')
 id=sbx-00000000000000000000000000000000
 
 # Help.

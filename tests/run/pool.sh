@@ -1,0 +1,155 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The pool: warm results, its size as the cap, ends that are not good, a server that is killed, and a
+# socket that is somebody else's.
+. "$(dirname "$0")/lib.sh"
+
+engine=$podman_address
+server=''
+stop_server() { [ -z "$server" ] || kill -9 "$server" 2> /dev/null; }
+trap 'stop_server; rm -rf "$scratch"' EXIT
+
+# serve SIZE: starts a server and waits until it serves.
+serve() {
+    "$reposbx" --engine "$engine" pool serve --size "$1" --policy "$policy" > "$scratch/server" 2>&1 &
+    server=$!
+    local tries=0
+    until grep -q serving "$scratch/server"; do
+        sleep 0.1
+        tries=$((tries + 1))
+        if [ $tries -gt 600 ] || ! kill -0 "$server" 2> /dev/null; then
+            fail "the server does not start: $(cat "$scratch/server")"
+            finish
+        fi
+    done
+}
+status() { "$reposbx" pool status --json | jq -c "$1"; }
+# until_ready N: containers that wait.
+until_ready() {
+    local tries=0
+    until [ "$(status .ready)" = "$1" ] || [ $tries -gt 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    is 'containers that wait' "$(status .ready)" "$1"
+}
+
+# Nobody serves: an ephemeral container.
+run pool status
+is 'no server' "$code" 66
+ends 0 'print(1)' --json
+out_json '(.warm | not) and .stdout == "1\n"'
+
+serve 2
+run pool serve --policy "$policy"
+is 'a second server' "$code" 75
+is 'the socket' "$(stat -c '%a %F' "$REPOSBX_STATE_DIR/run/pool.sock")" '600 socket'
+ends 0 'print(1)' --json
+out_json '.warm and .engine == "podman" and .stdout == "1\n"'
+# Each container is used once: nothing of the job before is there.
+ends 0 'open("/tmp/trace", "w").write("x"); import subprocess; subprocess.Popen(["sleep", "1000"])'
+for again in 1 2 3; do
+    ends 0 'import os; print(os.path.exists("/tmp/trace"), len([p for p in os.listdir("/proc") if p.isdigit()]))' --json
+    out_json '.stdout == "False 2\n"'
+done
+ends 124 'import time; time.sleep(100)' --timeout 1
+ends 137 'x = bytearray(10**9); print(len(x))'
+ends 66 'print(1)' --input "a=$scratch/not-there"
+echo data > "$scratch/input"
+ends 0 'print(open("/tmp/input/a").read(), end="")' --input "a=$scratch/input" --json
+out_json '.warm and .stdout == "data\n"'
+until_ready 2
+
+# Other limits, another language, another policy: elsewhere.
+ends 0 'print(1)' --memory 64m --json
+out_json '.warm | not'
+ends 0 'echo 1' -l bash --json
+out_json '.warm | not'
+sed 's/"run-test"/"other"/' "$policy" > "$scratch/other.json"
+policy=$scratch/other.json ends 0 'print(1)' --json
+out_json '.warm | not'
+is 'counts' "$(status '[.size, .resets, .discards, .busy, .failures]')" '[2,6,2,0,0]'
+is 'jobs' "$(status '.hits + .misses')" 8
+
+# One more than its size is refused at once.
+for job in 1 2; do
+    printf 'import time; time.sleep(6)' | "$reposbx" --engine "$engine" run --policy "$policy" &
+    jobs_running="${jobs_running:-} $!"
+done
+tries=0
+until [ "$(status .running)" = 2 ] || [ $tries -gt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+before=$(date +%s%N)
+ends 75 'print(1)'
+err_has 'in use'
+took=$((($(date +%s%N) - before) / 1000000))
+[ $took -lt 4000 ] && pass || fail "it took $took ms to say that it is busy"
+# shellcheck disable=SC2086
+wait $jobs_running
+is 'busy' "$(status .busy)" 1
+
+# A client that goes away takes its job with it.
+printf 'import time; time.sleep(60)' > "$scratch/code"
+"$reposbx" --engine "$engine" run --policy "$policy" --timeout 60 < "$scratch/code" &
+client=$!
+tries=0
+until [ "$(status .running)" = 1 ] || [ $tries -gt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+kill -9 $client
+tries=0
+until [ "$(status .running)" = 0 ] || [ $tries -gt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+is 'jobs of clients that are gone' "$(status .running)" 0
+
+# A container that dies while it waits is not given out.
+until_ready 2
+# shellcheck disable=SC2046
+call_podman kill --signal KILL $(left) > /dev/null
+sleep 3 # until podman has noticed
+ends 0 'print(1)' --json
+out_json '.stdout == "1\n" and .status == "exited"'
+
+# SIGKILL: the next start clears up, and serves.
+until_ready 2
+kill -9 "$server"
+wait "$server" 2> /dev/null
+ends 0 'print(1)' --json
+out_json '.warm | not'
+serve 1
+until_ready 1
+ends 0 'print(1)' --json
+out_json '.warm'
+until_ready 1
+is 'containers of the dead server' "$(left | wc -l)" 1
+run pool shutdown
+is 'shutdown' "$code" 0
+wait "$server"
+is 'the exit code of the server' "$?" 0
+server=''
+nothing_left 1
+is 'files of the living' "$(ls "$REPOSBX_STATE_DIR/run/live")" ''
+is 'a socket that is left' "$(ls "$REPOSBX_STATE_DIR/run" | grep -c sock)" 0
+
+# SIGTERM ends it alike.
+serve 1
+kill -TERM "$server"
+wait "$server"
+is 'the exit code after SIGTERM' "$?" 0
+server=''
+nothing_left 1
+
+# A socket that is somebody else's is refused by name.
+if [ "$(id -u)" -eq 0 ]; then
+    touch "$REPOSBX_STATE_DIR/run/pool.sock"
+    ends 77 'print(1)'
+    err_has 'pool.sock'
+    rm "$REPOSBX_STATE_DIR/run/pool.sock"
+    perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un($ARGV[0])) or die' \
+        "$REPOSBX_STATE_DIR/run/pool.sock"
+    chown 65534 "$REPOSBX_STATE_DIR/run/pool.sock"
+    ends 77 'print(1)'
+    err_has 'not ours: it belongs to user 65534'
+    run pool status
+    is 'status at a foreign socket' "$code" 77
+    run --engine "$engine" pool serve --policy "$policy"
+    is 'a server at a foreign socket' "$code" 77
+    nothing_left 1
+fi
+finish
