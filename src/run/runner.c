@@ -211,10 +211,10 @@ static int conclude(reposbx_run_result *out, const reposbx_run_result *result, i
     return rc;
 }
 
-/* Whether a module is there that could run the job: none is, in this build. */
+/* Whether a module could run the job: no runner for modules is in the table yet. */
 static int wasm_ready(reposbx_error *why)
 {
-    return rsbx_fail(why, REPOSBX_EUNAVAILABLE, "this build has no WebAssembly");
+    return rsbx_fail(why, REPOSBX_EUNAVAILABLE, "one-shot code does not run as a module yet");
 }
 
 int rsbx_runner_route(struct rsbx_runner *runner, const struct rsbx_run_order *order,
