@@ -172,6 +172,8 @@ int rsbx_run_spec_argv(char ***out, const reposbx_exec_spec *spec, const reposbx
     struct rsbx_run_box box;
     int rc = rsbx_run_check(&order, spec, policy, err);
 
+    if (rc == 0 && image == NULL)
+        rc = rsbx_run_check_image(&order, policy, err);
     if (rc != 0)
         return rc;
     box = rsbx_run_box(policy, &order.limits, name, image != NULL ? image : order.image, "run");

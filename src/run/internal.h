@@ -54,9 +54,13 @@ struct rsbx_run_order {
     const char *image;        /* as the policy names it */
     reposbx_limits limits;
     bool usual;               /* the limits are those of a spec that names none */
+    char passed_over[128];    /* why WebAssembly was not taken where the policy prefers it; or "" */
 };
 int rsbx_run_check(struct rsbx_run_order *out, const reposbx_exec_spec *spec,
                    const reposbx_policy *policy, reposbx_error *err);
+/* And that a container of its image may run it. */
+int rsbx_run_check_image(const struct rsbx_run_order *order, const reposbx_policy *policy,
+                         reposbx_error *err);
 /* The limits of a spec that names none. */
 void rsbx_run_usual_limits(reposbx_limits *out, const reposbx_policy *policy);
 
@@ -172,6 +176,16 @@ int rsbx_run_route(enum rsbx_run_route *out, const char *address,
                    const struct rsbx_run_order *order, const reposbx_policy *policy,
                    int wasm_code, const reposbx_error *wasm_why, reposbx_error *err);
 
+/* -- wasm.c -- */
+struct rsbx_wasm_module;
+/* The module that runs python, checked. */
+int rsbx_run_wasm_open(struct rsbx_wasm_module **out, const struct rsbx_runner *runner,
+                       reposbx_error *err);
+/* The whole of one job. */
+int rsbx_run_wasm(reposbx_run_result *out, struct rsbx_runner *runner,
+                  const struct rsbx_wasm_module *module, const struct rsbx_run_order *order,
+                  char run_id[RSBX_RUN_NAME_BYTES], reposbx_error *err);
+
 /* -- box.c: one container -- */
 struct rsbx_warm {
     struct rsbx_run_engine *engine; /* borrowed */
@@ -222,9 +236,9 @@ struct rsbx_runner {
 /* The engine that containers of the runner use, settled and opened at its first use. */
 int rsbx_runner_engine(struct rsbx_run_engine **engine, struct rsbx_live **live,
                        struct rsbx_runner *runner, reposbx_error *err);
-/* Whether a container may run the job, or WebAssembly is demanded. */
-int rsbx_runner_route(struct rsbx_runner *runner, const struct rsbx_run_order *order,
-                      reposbx_error *err);
+/* Where the job goes: *module (NULL: to a container, whose image is then allowed; free it). */
+int rsbx_runner_route(struct rsbx_wasm_module **module, struct rsbx_runner *runner,
+                      struct rsbx_run_order *order, reposbx_error *err);
 /* The whole of one job in a container that waits; *healthy: it ended by itself. */
 int rsbx_runner_job(reposbx_run_result *out, bool *healthy, struct rsbx_runner *runner,
                     struct rsbx_warm *warm, const struct rsbx_run_order *order, bool was_warm,

@@ -311,8 +311,11 @@ int rsbx_pool_run(reposbx_run_result *out, struct rsbx_pool *pool, const reposbx
     if (rc == 0 && (order.language != pool->language || !order.usual))
         return rsbx_fail(err, REPOSBX_EINVALID,
                          "the spec does not fit the pool: its language or its limits differ");
+    if (rc == 0 && pool->runner->policy->wasm == RSBX_WASM_REQUIRE)
+        rc = rsbx_fail(err, REPOSBX_EPOLICY, "run.wasm: the policy demands WebAssembly, and a pool has "
+                                             "containers");
     if (rc == 0)
-        rc = rsbx_runner_route(pool->runner, &order, err);
+        rc = rsbx_run_check_image(&order, pool->runner->policy, err);
     if (rc == 0) {
         (void)pthread_mutex_lock(&pool->mutex);
         rc = enter(&place, &waited, pool, err);

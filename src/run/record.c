@@ -70,7 +70,7 @@ int rsbx_run_record_started(struct rsbx_runner *runner, const struct rsbx_run_or
     rsbx_sha256_hex(code, spec->code != NULL ? spec->code : "", spec->code_length);
     return append(runner, "run_started",
                   json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:I, s:f, s:I, s:I}, s:f, s:{s:I, s:s}, "
-                            "s:o, s:o, s:o}",
+                            "s:o, s:o, s:o, s:s*}",
                             "run_id", run_id, "language", order->language->name, "engine", engine,
                             "image", order->image, "policy", runner->policy_digest, "network",
                             runner->policy->network == RSBX_NETWORK_BRIDGE ? "bridge" : "none",
@@ -80,7 +80,8 @@ int rsbx_run_record_started(struct rsbx_runner *runner, const struct rsbx_run_or
                             "timeout_seconds", order->limits.command_timeout_seconds, "code",
                             "bytes", (json_int_t)spec->code_length, "sha256", code, "env",
                             env_names(spec), "inputs", input_names(spec), "observed",
-                            observed(hello)),
+                            observed(hello), "wasm_passed_over",
+                            order->passed_over[0] != '\0' ? order->passed_over : NULL),
                   err);
 }
 

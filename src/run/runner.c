@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "run/internal.h"
+#include "wasm/wasm.h"
 
 #include "base/banned.h"
 
@@ -138,6 +139,20 @@ int rsbx_runner_engine(struct rsbx_run_engine **engine, struct rsbx_live **live,
     return rc;
 }
 
+static int wasm_available(const struct rsbx_runner *runner, const struct rsbx_run_language *language,
+                          reposbx_error *err)
+{
+    struct rsbx_wasm_module *module = NULL;
+    int rc;
+
+    if (strcmp(language->name, "python") != 0 || runner->policy->wasm == RSBX_WASM_NEVER)
+        return rsbx_fail(err, REPOSBX_EPOLICY, "engine: no WebAssembly for %s under this policy",
+                         language->name);
+    rc = rsbx_run_wasm_open(&module, runner, err);
+    rsbx_wasm_module_free(module);
+    return rc == REPOSBX_ENOTFOUND ? REPOSBX_EUNAVAILABLE : rc;
+}
+
 int rsbx_runner_available(struct rsbx_runner *runner, const char *language, reposbx_error *err)
 {
     const struct rsbx_run_language *known;
@@ -147,6 +162,8 @@ int rsbx_runner_available(struct rsbx_runner *runner, const char *language, repo
     const char *reference;
     int rc = rsbx_run_language(&known, language, err);
 
+    if (rc == 0 && strcmp(runner->address, "wasm") == 0)
+        return wasm_available(runner, known, err);
     if (rc != 0)
         return rc;
     reference = rsbx_run_image(known, runner->policy);
@@ -211,20 +228,35 @@ static int conclude(reposbx_run_result *out, const reposbx_run_result *result, i
     return rc;
 }
 
-/* Whether a module could run the job: no runner for modules is in the table yet. */
-static int wasm_ready(reposbx_error *why)
+/* What is no module's business is not looked for: a look hashes the whole program. */
+static bool wasm_matters(const struct rsbx_runner *runner, const struct rsbx_run_order *order)
 {
-    return rsbx_fail(why, REPOSBX_EUNAVAILABLE, "one-shot code does not run as a module yet");
+    return (strcmp(runner->address, "wasm") == 0 || strcmp(runner->address, "auto") == 0) &&
+           runner->policy->wasm != RSBX_WASM_NEVER && strcmp(order->language->name, "python") == 0;
 }
 
-int rsbx_runner_route(struct rsbx_runner *runner, const struct rsbx_run_order *order,
-                      reposbx_error *err)
+int rsbx_runner_route(struct rsbx_wasm_module **module, struct rsbx_runner *runner,
+                      struct rsbx_run_order *order, reposbx_error *err)
 {
     reposbx_error why = REPOSBX_ERROR_INIT;
+    struct rsbx_wasm_module *found = NULL;
     enum rsbx_run_route where;
-    int code = wasm_ready(&why);
+    int code = wasm_matters(runner, order) ? rsbx_run_wasm_open(&found, runner, &why)
+                                           : rsbx_fail(&why, REPOSBX_ENOTFOUND, "not looked for");
+    int rc = rsbx_run_route(&where, runner->address, order, runner->policy, code, &why, err);
 
-    return rsbx_run_route(&where, runner->address, order, runner->policy, code, &why, err);
+    if (rc == 0 && where == RSBX_ROUTE_CONTAINER)
+        rc = rsbx_run_check_image(order, runner->policy, err);
+    if (rc != 0 || where == RSBX_ROUTE_CONTAINER) {
+        rsbx_wasm_module_free(found);
+        found = NULL;
+        /* Not being installed is usual; being damaged is told in the record. */
+        if (code != REPOSBX_OK && code != REPOSBX_ENOTFOUND)
+            (void)snprintf(order->passed_over, sizeof order->passed_over, "%.120s", why.message);
+    }
+    if (rc == 0)
+        *module = found;
+    return rc;
 }
 
 static int run_once(reposbx_run_result *out, struct rsbx_runner *runner,
@@ -235,12 +267,18 @@ static int run_once(reposbx_run_result *out, struct rsbx_runner *runner,
     struct rsbx_run_engine *engine;
     struct rsbx_live *live;
     struct rsbx_warm warm;
+    struct rsbx_wasm_module *module = NULL;
     reposbx_run_result result = { 0 };
     bool healthy;
     int rc = rsbx_run_check(&order, spec, runner->policy, err);
 
     if (rc == 0)
-        rc = rsbx_runner_route(runner, &order, err);
+        rc = rsbx_runner_route(&module, runner, &order, err);
+    if (rc == 0 && module != NULL) {
+        rc = rsbx_run_wasm(out, runner, module, &order, run_id, err);
+        rsbx_wasm_module_free(module);
+        return rc;
+    }
     if (rc == 0)
         rc = rsbx_runner_engine(&engine, &live, runner, err);
     if (rc == 0)
@@ -305,6 +343,8 @@ int rsbx_runner_exec_in(reposbx_run_result *out, struct rsbx_runner *runner, str
     bool healthy;
     int rc = rsbx_run_check(&order, spec, runner->policy, err);
 
+    if (rc == 0)
+        rc = rsbx_run_check_image(&order, runner->policy, err);
     if (rc != 0)
         return rc;
     if (order.language != warm->language || !order.usual)

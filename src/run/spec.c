@@ -162,8 +162,12 @@ int rsbx_run_check(struct rsbx_run_order *out, const reposbx_exec_spec *spec,
     if (rc != 0)
         return rc;
     order.image = rsbx_run_image(order.language, policy);
-    rc = rsbx_check_image_reference(policy, order.image, err);
-    if (rc == 0)
-        *out = order;
-    return rc;
+    *out = order;
+    return REPOSBX_OK;
+}
+
+int rsbx_run_check_image(const struct rsbx_run_order *order, const reposbx_policy *policy,
+                         reposbx_error *err)
+{
+    return rsbx_check_image_reference(policy, order->image, err);
 }
