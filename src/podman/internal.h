@@ -24,8 +24,9 @@ struct rsbx_podman_process {
 };
 #define RSBX_PODMAN_PROCESS_INIT { 0, -1, -1, -1 }
 
+/* `tmpdir` NULL: podman's own. */
 int rsbx_podman_start(struct rsbx_podman_process *out, const struct rsbx_podman *podman,
-                      const char *const *argv, reposbx_error *err);
+                      const char *const *argv, const char *tmpdir, reposbx_error *err);
 void rsbx_podman_kill(const struct rsbx_podman_process *process);
 /* Waits without a bound: for processes that have ended or were killed. Returns the wait status, -1
  * when it cannot be known. */

@@ -94,7 +94,7 @@ int rsbx_podman_link(struct rsbx_link **out, const struct rsbx_podman *podman,
     if (link == NULL)
         return rsbx_fail_memory(err);
     link->base.ops = &podman_link_ops;
-    rc = rsbx_podman_start(&link->process, podman, argv, err);
+    rc = rsbx_podman_start(&link->process, podman, argv, NULL, err);
     if (rc != 0) {
         free(link);
         return rc;

@@ -60,6 +60,7 @@ struct rsbx_podman_call {
     const void *input;       /* its stdin; NULL: empty */
     size_t input_length;
     size_t output_bytes;     /* kept of its stdout; the rest is read and dropped */
+    const char *tmpdir;      /* where it may leave files (`podman cp -` does); NULL: its own choice */
     struct rsbx_deadline deadline;
 };
 

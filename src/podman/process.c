@@ -80,9 +80,25 @@ static int whole_argv(char ***out, const struct rsbx_podman *podman, const char 
     return REPOSBX_OK;
 }
 
+/* The environment with a TMPDIR of the caller's; free() it, not what it points to. */
+static char **own_environment(char *const *environment, char *tmpdir)
+{
+    size_t count = 0;
+    char **own;
+
+    while (environment[count] != NULL)
+        count++;
+    own = calloc(count + 2, sizeof *own);
+    if (own != NULL) {
+        memcpy(own, environment, count * sizeof *own);
+        own[count] = tmpdir;
+    }
+    return own;
+}
+
 /* 0 or an errno value. */
-static int spawn(pid_t *out, const struct rsbx_podman *podman, char **argv, int stream_fd,
-                 int stderr_fd)
+static int spawn(pid_t *out, const struct rsbx_podman *podman, char **argv, char **environment,
+                 int stream_fd, int stderr_fd)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -116,22 +132,30 @@ static int spawn(pid_t *out, const struct rsbx_podman *podman, char **argv, int 
     if (rc == 0)
         rc = posix_spawn_file_actions_addchdir_np(&actions, "/");
     if (rc == 0)
-        rc = posix_spawn(out, podman->program, &actions, &attributes, argv, podman->environment);
+        rc = posix_spawn(out, podman->program, &actions, &attributes, argv, environment);
     (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&actions);
     return rc;
 }
 
 int rsbx_podman_start(struct rsbx_podman_process *out, const struct rsbx_podman *podman,
-                      const char *const *argv, reposbx_error *err)
+                      const char *const *argv, const char *tmpdir, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_podman_process) struct rsbx_podman_process process = RSBX_PODMAN_PROCESS_INIT;
     RSBX_AUTO(rsbx_memory) void *memory = NULL;
     RSBX_AUTO(rsbx_fd) int far_fd = -1;
+    RSBX_AUTO(rsbx_text) char *place = NULL;
+    RSBX_AUTO(rsbx_memory) void *own = NULL;
     char **whole = NULL;
     pid_t pid = 0;
     int rc = make_stream(&process.stream_fd, &far_fd, err);
 
+    if (rc == 0 && tmpdir != NULL) {
+        if (asprintf(&place, "TMPDIR=%s", tmpdir) < 0)
+            place = NULL;
+        own = place != NULL ? own_environment(podman->environment, place) : NULL;
+        rc = own != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
+    }
     if (rc == 0)
         rc = make_stderr(&process.stderr_fd, err);
     if (rc == 0)
@@ -139,7 +163,8 @@ int rsbx_podman_start(struct rsbx_podman_process *out, const struct rsbx_podman 
     memory = whole;
     if (rc != 0)
         return rc;
-    rc = spawn(&pid, podman, whole, far_fd, process.stderr_fd);
+    rc = spawn(&pid, podman, whole, own != NULL ? own : podman->environment, far_fd,
+               process.stderr_fd);
     if (rc != 0) {
         errno = rc;
         return rsbx_fail_errno(err, REPOSBX_EUNAVAILABLE, "cannot run %s", podman->program);

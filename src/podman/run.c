@@ -102,7 +102,7 @@ int rsbx_podman_run(struct rsbx_podman_answer *out, const struct rsbx_podman *po
     RSBX_AUTO(rsbx_podman_process) struct rsbx_podman_process process = RSBX_PODMAN_PROCESS_INIT;
     bool in_time;
     int status;
-    int rc = rsbx_podman_start(&process, podman, call->argv, err);
+    int rc = rsbx_podman_start(&process, podman, call->argv, call->tmpdir, err);
 
     if (rc == 0)
         rc = converse(&in_time, &answer, &process, call, err);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Podman: no daemon. One process of it is the container from its start to its removal, and its stdin
  * and stdout are the wire. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/fd.h"
 #include "base/limits.h"
 #include "codec/tar.h"
 #include "guest/embedded.h"
@@ -306,6 +308,7 @@ static int put_guest(struct rsbx_run_engine *engine, const char *name, reposbx_e
     RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
     RSBX_AUTO(rsbx_text) char *where = NULL;
     const char *argv[] = { "cp", "-", NULL, NULL };
+    char tmpdir[] = P_tmpdir "/reposbx-bake-XXXXXX"; /* podman leaves a copy of its stdin behind */
     struct rsbx_podman_call call;
     int rc;
 
@@ -322,8 +325,14 @@ static int put_guest(struct rsbx_run_engine *engine, const char *name, reposbx_e
     call = make_call(argv, 1024);
     call.input = tar.data;
     call.input_length = tar.length;
+    if (mkdtemp(tmpdir) == NULL)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot make a temporary folder");
+    call.tmpdir = tmpdir;
     rc = rsbx_podman_run(&answer, podman_of(engine), &call, err);
-    return rc == 0 ? rsbx_podman_check(&answer, "podman cp", err) : rc;
+    if (rc == 0)
+        rc = rsbx_podman_check(&answer, "podman cp", err);
+    (void)rsbx_remove_tree_at(AT_FDCWD, tmpdir, NULL);
+    return rc;
 }
 
 /* What the container's file holds now, against what was put. */
