@@ -247,6 +247,7 @@ static int remove_folder(void **state)
     reposbx_error err = REPOSBX_ERROR_INIT;
 
     (void)state;
+    (void)git_libgit2_shutdown();
     return rsbx_remove_tree_at(AT_FDCWD, folder, &err);
 }
 
