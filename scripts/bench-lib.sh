@@ -135,6 +135,25 @@ slot_ready() {
     done
     die "no container of the kind $1 waits after $try looks"
 }
+# slot_cost: what a container that waits in $session takes, of the guest itself and of the engine's process
+# beside it: resident KiB, private KiB, and clock ticks over five seconds.
+slot_cost() {
+    local name pid shim before after
+    slot_ready exec
+    name=$(awk '$2 == "slot" && $3 ~ /-exec$/ { state[$3] = $1 }
+        END { for (n in state) if (state[n] == "ready") print n }' \
+        "$REPOSBX_STATE_DIR/sessions/$session/journal" | head -n 1)
+    pid=$(engine_call "$(socket_path "$REPOSBX_ENGINE")" GET "/containers/$name/json" | jq .State.Pid)
+    shim=$(awk '/^PPid:/ { print $2 }' "/proc/$pid/status")
+    before=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")
+    sleep 5
+    after=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")
+    awk -v ticks=$((after - before)) -v own="$(as_root cat "/proc/$pid/smaps_rollup" |
+        awk '/^Private/ { sum += $2 } END { print sum }')" '
+        /^VmRSS:/ { printf "A container that waits: %d KiB resident (%d private), %d clock ticks in 5 s", $2, own,
+            ticks }' "/proc/$pid/status"
+    awk '/^VmRSS:/ { printf "; the engine'"'"'s process beside it: %d KiB\n", $2 }' "/proc/$shim/status"
+}
 # Four calls of the engine, in one process, for a container like a command's.
 raw_number=0
 raw_calls() {

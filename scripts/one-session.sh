@@ -27,10 +27,10 @@ string_of() { tr -d '\n' < "$2" | sed -n "s/.*\"$1\": *\"\\([^\"]*\\)\".*/\\1/p"
 
 # Called by whoever sourced this, when it ends early.
 close_open_session() {
-    if [ -n "${session:-}" ]; then
-        "$reposbx" session close "$session" > /dev/null 2>&1 || true
-        session=''
-    fi
+    for open_one in ${fork:-} ${session:-}; do
+        "$reposbx" session close --wait "$open_one" > /dev/null 2>&1 || true
+    done
+    session='' fork=''
 }
 
 take_repository() {
@@ -122,6 +122,22 @@ prove_diff() {
     note "   The same tree that the session calls its result_tree: $result_tree"
 }
 
+try_again() {
+    step "Another try: a second session from this state, which shares the baseline"
+    shown_name=other
+    expect 0 "$reposbx" session fork "$session"
+    shown_name=''
+    fork=$(cat "$shown_output")
+    "$reposbx" session diff "$fork" -o fork.patch > /dev/null 2>&1 || die "the fork has no patch"
+    cmp -s fork.patch change.patch || die "the fork is not what its origin is"
+    "$reposbx" session exec "$fork" -- rm -r notes || die "the fork runs nothing"
+    "$reposbx" session diff "$session" -o again.patch > /dev/null 2>&1 || die "no patch"
+    cmp -s again.patch change.patch || die "what the fork did shows in its origin"
+    "$reposbx" session close --wait "$fork" || die "the fork does not close"
+    fork=''
+    note "   The same patch in both; what is changed in one is not there in the other."
+}
+
 take_artifacts() {
     step "Files to keep: a ZIP with a hash for each member"
     expect 0 "$reposbx" session artifacts "$session" -o files.zip README.md notes
@@ -152,6 +168,7 @@ one_session() {
     run_commands
     change_files
     prove_diff
+    try_again
     take_artifacts
     end_session
 }
