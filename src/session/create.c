@@ -507,7 +507,11 @@ static int build(struct rsbx_session *session, struct creation *creation, reposb
         rc = settle_metadata(session, &snapshot, err);
     if (rc == 0)
         rc = rsbx_session_record(session, "sandbox_created",
-                                 json_pack("{s:O}", "metadata", session->metadata),
+                                 json_pack("{s:O, s:o}", "metadata", session->metadata,
+                                           "observed",
+                                           session->has_observed
+                                               ? rsbx_observed_value(&session->observed)
+                                               : json_null()),
                                  RSBX_AUDIT_ORDINARY, err);
     RSBX_FAULT("create.recorded");
     if (rc == 0)

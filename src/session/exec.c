@@ -167,6 +167,12 @@ static double observed_cpus(const struct rsbx_hello *hello)
     return (double)hello->cpu_quota_us / (double)hello->cpu_period_us;
 }
 
+json_t *rsbx_observed_value(const struct rsbx_hello *hello)
+{
+    return json_pack("{s:I, s:I, s:f}", "memory_bytes", (json_int_t)hello->memory_bytes, "pids",
+                     (json_int_t)hello->pids, "cpus", observed_cpus(hello));
+}
+
 static int record_started(struct rsbx_session *session, const struct order *order,
                           const reposbx_exec_request *request, const struct rsbx_hello *hello,
                           reposbx_error *err)
@@ -176,15 +182,14 @@ static int record_started(struct rsbx_session *session, const struct order *orde
 
     if (request->stdin_bytes != NULL)
         rsbx_sha256_hex(stdin_hash, request->stdin_bytes, request->stdin_length);
-    data = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:s}, s:{s:I, s:I, s:f}}", "command_id",
+    data = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:s}, s:o}", "command_id",
                      order->command_id, "argv", texts_value(request->argv, request->argc, false),
                      "argv_hex", argv_hex(request), "cwd",
                      rsbx_json_bytes(order->cwd, strlen(order->cwd)), "env",
                      texts_value(request->env, request->env_count, true), "limits",
                      limits_value(&order->limits), "stdin", "bytes",
                      (json_int_t)request->stdin_length, "sha256", stdin_hash, "observed",
-                     "memory_bytes", (json_int_t)hello->memory_bytes, "pids",
-                     (json_int_t)hello->pids, "cpus", observed_cpus(hello));
+                     rsbx_observed_value(hello));
     return rsbx_session_record(session, "command_started", data, RSBX_AUDIT_ORDINARY, err);
 }
 

@@ -284,7 +284,11 @@ static int tell(struct rsbx_session *session, struct rsbx_session *from, const s
         rc = rsbx_fail_memory(err);
     if (rc == 0)
         rc = rsbx_session_record(session, "sandbox_created",
-                                 json_pack("{s:O}", "metadata", session->metadata),
+                                 json_pack("{s:O, s:o}", "metadata", session->metadata,
+                                           "observed",
+                                           session->has_observed
+                                               ? rsbx_observed_value(&session->observed)
+                                               : json_null()),
                                  RSBX_AUDIT_ORDINARY, err);
     RSBX_FAULT("fork.recorded");
     return rc == 0 ? rsbx_session_save(session, "metadata.json", session->metadata, err) : rc;

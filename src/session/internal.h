@@ -49,6 +49,8 @@ struct rsbx_session {
     struct rsbx_audit *audit;       /* opened on first use */
     char *seccomp_profile;          /* text of the policy's profile, or NULL */
     uint64_t slots_made, commands_made;
+    struct rsbx_hello observed; /* of the last container that this process spoke to */
+    bool has_observed;
 };
 
 /* -- store.c: folders and documents -- */
@@ -216,6 +218,10 @@ struct rsbx_paths {
 int rsbx_paths_prepare(struct rsbx_paths *out, const char *const *paths, size_t count,
                        const char *field, reposbx_error *err);
 void rsbx_paths_dispose(struct rsbx_paths *paths);
+
+/* -- exec.c -- */
+/* The limits of a hello as records tell them; NULL without memory. */
+json_t *rsbx_observed_value(const struct rsbx_hello *hello);
 
 /* -- outcome.c -- */
 void rsbx_outcome_from_trailer(reposbx_exec_result *result, const struct rsbx_trailer *trailer);

@@ -175,6 +175,10 @@ static int greet(struct rsbx_slot *slot, struct rsbx_session *session,
             err);
     if (rc == 0)
         rc = rsbx_hello_check(&slot->hello, want, err);
+    if (rc == 0) {
+        session->observed = slot->hello;
+        session->has_observed = true;
+    }
     return rc;
 }
 
