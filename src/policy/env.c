@@ -127,3 +127,33 @@ int rsbx_check_env(const char *const *env, size_t count, reposbx_error *err)
                          RSBX_MAX_ARGV_BYTES);
     return REPOSBX_OK;
 }
+
+static bool overridden(const char *const *env, size_t count, const char *entry)
+{
+    size_t name = strcspn(entry, "=") + 1;
+
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(env[i], entry, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+size_t rsbx_default_env(const char *out[RSBX_DEFAULT_ENV_COUNT], const char *const *env,
+                        size_t count)
+{
+    static const char *const ours[RSBX_DEFAULT_ENV_COUNT] = {
+        "HOME=/tmp/home",
+        "TMPDIR=/tmp",
+        "CI=1",
+        "LANG=C.UTF-8",
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    };
+    size_t kept = 0;
+
+    for (size_t i = 0; i < RSBX_DEFAULT_ENV_COUNT; i++) {
+        if (!overridden(env, count, ours[i]))
+            out[kept++] = ours[i];
+    }
+    return kept;
+}

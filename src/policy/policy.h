@@ -62,6 +62,11 @@ int rsbx_check_argv(const char *const *argv, size_t argc, reposbx_error *err);
  * every command, may be given: the caller's value takes the place of the guest's. Nothing is lost
  * by that, since a command can set them itself. */
 int rsbx_check_env(const char *const *env, size_t count, reposbx_error *err);
+/* What every command has in its environment besides `env`: the entries of ours whose names are not
+ * among it. Returns how many; they live for ever. */
+#define RSBX_DEFAULT_ENV_COUNT 5U
+size_t rsbx_default_env(const char *out[RSBX_DEFAULT_ENV_COUNT], const char *const *env,
+                        size_t count);
 /* Whether a name is refused for commands / secret-like in an image. */
 bool rsbx_env_name_refused(const char *name, size_t length);
 bool rsbx_image_env_refused(const char *name, size_t length);

@@ -11,15 +11,6 @@
 
 #include "base/banned.h"
 
-static const char *const default_env[] = {
-    "HOME=/tmp/home",
-    "TMPDIR=/tmp",
-    "CI=1",
-    "LANG=C.UTF-8",
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-};
-#define DEFAULT_ENV_COUNT (sizeof default_env / sizeof default_env[0])
-
 struct job {
     struct rsbx_buf out, err; /* of each stream what a result can hold */
     uint64_t out_bytes, err_bytes;
@@ -29,17 +20,6 @@ struct job {
     reposbx_error failure;
     int failure_code;
 };
-
-static bool overridden(const reposbx_exec_spec *spec, const char *entry)
-{
-    size_t name = strcspn(entry, "=") + 1;
-
-    for (size_t i = 0; i < spec->env_count; i++) {
-        if (strncmp(spec->env[i], entry, name) == 0)
-            return true;
-    }
-    return false;
-}
 
 static int put_texts(struct rsbx_talk *talk, const struct rsbx_run_order *order,
                      const char *const *env, size_t env_count, reposbx_error *err)
@@ -59,8 +39,8 @@ static int put_texts(struct rsbx_talk *talk, const struct rsbx_run_order *order,
 static int put_job(struct rsbx_talk *talk, const struct rsbx_run_order *order,
                    const struct rsbx_buf *program, uint64_t max_bytes, reposbx_error *err)
 {
-    const char *env[DEFAULT_ENV_COUNT];
-    size_t env_count = 0;
+    const char *env[RSBX_DEFAULT_ENV_COUNT];
+    size_t env_count = rsbx_default_env(env, order->spec->env, order->spec->env_count);
     struct rsbx_request request = {
         .op = RSBX_OP_EXEC,
         .flags = RSBX_REQUEST_STDIN,
@@ -69,10 +49,6 @@ static int put_job(struct rsbx_talk *talk, const struct rsbx_run_order *order,
     };
     int rc;
 
-    for (size_t i = 0; i < DEFAULT_ENV_COUNT; i++) {
-        if (!overridden(order->spec, default_env[i]))
-            env[env_count++] = default_env[i];
-    }
     while (order->language->argv[request.argc] != NULL)
         request.argc++;
     request.envc = (uint32_t)(order->spec->env_count + env_count);

@@ -57,15 +57,6 @@ struct running {
     reposbx_error failure; /* of the guest's FAIL */
 };
 
-static const char *const default_env[] = {
-    "HOME=/tmp/home",
-    "TMPDIR=/tmp",
-    "CI=1",
-    "LANG=C.UTF-8",
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-};
-#define DEFAULT_ENV_COUNT (sizeof default_env / sizeof default_env[0])
-
 /* ---- what is asked ---- */
 
 struct order {
@@ -195,29 +186,14 @@ static int record_started(struct rsbx_session *session, const struct order *orde
 
 /* ---- the conversation ---- */
 
-static bool overridden(const reposbx_exec_request *request, const char *entry)
-{
-    size_t name = strcspn(entry, "=") + 1;
-
-    for (size_t i = 0; i < request->env_count; i++) {
-        if (strncmp(request->env[i], entry, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 static int put_request(struct rsbx_talk *talk, const struct order *order,
                        const reposbx_exec_request *request, reposbx_error *err)
 {
-    const char *env[DEFAULT_ENV_COUNT];
-    size_t defaults = 0;
+    const char *env[RSBX_DEFAULT_ENV_COUNT];
+    size_t defaults = rsbx_default_env(env, request->env, request->env_count);
     struct rsbx_request wire = { .op = RSBX_OP_EXEC };
     int rc;
 
-    for (size_t i = 0; i < DEFAULT_ENV_COUNT; i++) {
-        if (!overridden(request, default_env[i]))
-            env[defaults++] = default_env[i];
-    }
     wire.flags = request->stdin_bytes != NULL ? RSBX_REQUEST_STDIN : 0;
     wire.timeout_ms = (uint64_t)ceil(order->limits.command_timeout_seconds * 1000.0);
     wire.max_bytes = order->limits.audit_log_bytes;
