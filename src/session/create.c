@@ -46,6 +46,7 @@ struct creation {
     char *seccomp_profile;
     struct rsbx_source_options source_options;
     struct rsbx_joined joined;
+    json_t *observed; /* of the container that proved the confinement on a known baseline, or NULL */
     const char *workspace_reason;
 };
 
@@ -56,6 +57,7 @@ static void creation_dispose(struct creation *creation)
     rsbx_provider_free(creation->provider);
     rsbx_image_facts_dispose(&creation->image);
     reposbx_policy_free(creation->policy);
+    json_decref(creation->observed);
     rsbx_paths_dispose(&creation->excludes);
     free(creation->seccomp_profile);
 }
@@ -399,7 +401,8 @@ static const char *overlay_word(const struct rsbx_session *session, const struct
 }
 
 /* What confines the containers of this session. A baseline's record names those that a container has
- * already proved by its hello; a creation under any other has one start, like the first of all. */
+ * already proved by its hello, each with the limits that were seen; a creation under any other has one
+ * start, like the first of all. */
 static int confinement(char out[RSBX_SHA256_HEX_BYTES], const struct rsbx_session *session,
                        reposbx_error *err)
 {
@@ -414,36 +417,27 @@ static int confinement(char out[RSBX_SHA256_HEX_BYTES], const struct rsbx_sessio
     return rc;
 }
 
-static bool proved(const json_t *facts, const char *digest)
+static json_t *proved(const json_t *facts, const char *digest)
 {
-    const json_t *known = json_object_get(facts, "proved");
-
-    for (size_t i = 0; i < json_array_size(known); i++) {
-        const char *one = json_string_value(json_array_get(known, i));
-
-        if (one != NULL && strcmp(one, digest) == 0)
-            return true;
-    }
-    return false;
+    return json_object_get(json_object_get(facts, "proved"), digest);
 }
 
 /* The facts to write into the record: those of the snapshot, and what is proved by now. */
-static json_t *new_facts(const struct rsbx_snapshot *snapshot, const char *overlay,
-                         const json_t *old, const char *digest)
+static json_t *new_facts(const struct rsbx_session *session, const struct rsbx_snapshot *snapshot,
+                         const char *overlay, const json_t *old, const char *digest)
 {
-    json_t *facts = rsbx_snapshot_facts(snapshot, overlay);
-    json_t *known = json_deep_copy(json_object_get(old, "proved"));
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr facts = rsbx_snapshot_facts(snapshot, overlay);
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr known = json_deep_copy(json_object_get(old, "proved"));
 
-    if (known == NULL || json_array_size(known) >= MAX_PROVED) {
+    if (!json_is_object(known) || json_object_size(known) >= MAX_PROVED) {
         json_decref(known);
-        known = json_array();
+        known = json_object();
     }
-    if (json_array_append_new(known, json_string(digest)) != 0 ||
-        json_object_set_new(facts, "proved", known) != 0) {
-        json_decref(facts);
+    /* whoever has facts to write has heard a hello: the seal's at least */
+    if (json_object_set_new(known, digest, rsbx_observed_value(&session->observed)) != 0 ||
+        json_object_set(facts, "proved", known) != 0)
         return NULL;
-    }
-    return facts;
+    return rsbx_json_steal(&facts);
 }
 
 /* Takes the snapshot, or takes over one that is there. */
@@ -471,21 +465,34 @@ static int take_snapshot(struct rsbx_snapshot *out, struct rsbx_session *session
         if (rc == 0)
             rc = rsbx_join_publish_baseline(
                 &creation->joined, session,
-                new_facts(out, overlay_word(session, creation), NULL, digest), err);
+                new_facts(session, out, overlay_word(session, creation), NULL, digest), err);
         return rc;
     }
-    mount = !rsbx_session_overlay(session) || !works || !proved(facts, digest);
+    creation->observed = json_incref(proved(facts, digest));
+    mount = !rsbx_session_overlay(session) || !works || creation->observed == NULL;
     if (rc == 0)
         rc = rsbx_join_manifest(&creation->joined, session, err);
     if (rc == 0)
         rc = rsbx_snapshot_known(out, session, &order, facts, mount, err);
     if (rc == 0)
         rc = rsbx_source_recheck(&creation->source_options, err);
-    if (rc == 0 && (overlay == NULL || !proved(facts, digest)))
+    if (rc == 0 && (overlay == NULL || creation->observed == NULL))
         rc = rsbx_shared_update(&creation->joined.baseline,
-                                new_facts(out, overlay_word(session, creation), facts, digest),
+                                new_facts(session, out, overlay_word(session, creation), facts,
+                                          digest),
                                 err);
     return rc;
+}
+
+int rsbx_session_record_created(struct rsbx_session *session, json_t *known, reposbx_error *err)
+{
+    json_t *observed = session->has_observed ? rsbx_observed_value(&session->observed)
+                                             : json_incref(known);
+
+    return rsbx_session_record(session, "sandbox_created",
+                               json_pack("{s:O, s:o}", "metadata", session->metadata, "observed",
+                                         observed),
+                               RSBX_AUDIT_ORDINARY, err);
 }
 
 /* Everything that exists in the engine. */
@@ -506,13 +513,7 @@ static int build(struct rsbx_session *session, struct creation *creation, reposb
     if (rc == 0)
         rc = settle_metadata(session, &snapshot, err);
     if (rc == 0)
-        rc = rsbx_session_record(session, "sandbox_created",
-                                 json_pack("{s:O, s:o}", "metadata", session->metadata,
-                                           "observed",
-                                           session->has_observed
-                                               ? rsbx_observed_value(&session->observed)
-                                               : json_null()),
-                                 RSBX_AUDIT_ORDINARY, err);
+        rc = rsbx_session_record_created(session, creation->observed, err);
     RSBX_FAULT("create.recorded");
     if (rc == 0)
         rc = rsbx_session_save(session, "metadata.json", session->metadata, err);

@@ -272,6 +272,8 @@ static int begin(struct rsbx_session *session, struct rsbx_state *state, struct 
 static int tell(struct rsbx_session *session, struct rsbx_session *from, const struct spool *spool,
                 reposbx_error *err)
 {
+    /* without changes no container of the fork has started: those that packed have the same limits */
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr observed = rsbx_observed_value(&from->observed);
     int rc = rsbx_session_record(
         from, "session_forked",
         json_pack("{s:s, s:I, s:I, s:O}", "fork", session->id, "changes",
@@ -283,13 +285,7 @@ static int tell(struct rsbx_session *session, struct rsbx_session *from, const s
                     json_object_set_new(session->metadata, "state", json_string("ready")) != 0))
         rc = rsbx_fail_memory(err);
     if (rc == 0)
-        rc = rsbx_session_record(session, "sandbox_created",
-                                 json_pack("{s:O, s:o}", "metadata", session->metadata,
-                                           "observed",
-                                           session->has_observed
-                                               ? rsbx_observed_value(&session->observed)
-                                               : json_null()),
-                                 RSBX_AUDIT_ORDINARY, err);
+        rc = rsbx_session_record_created(session, observed, err);
     RSBX_FAULT("fork.recorded");
     return rc == 0 ? rsbx_session_save(session, "metadata.json", session->metadata, err) : rc;
 }

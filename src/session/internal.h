@@ -300,6 +300,9 @@ int rsbx_session_write_spec(struct rsbx_session *session, const json_t *excludes
 /* The audit folder, metadata.json and the seccomp profile; durable with the folder itself. */
 int rsbx_session_write_rest(struct rsbx_session *session, struct rsbx_state *state,
                             reposbx_error *err);
+/* sandbox_created, with the limits that a container of the session was seen to have; where none has
+ * started, with those `known` (borrowed) of another under the same confinement. */
+int rsbx_session_record_created(struct rsbx_session *session, json_t *known, reposbx_error *err);
 /* Undoes a creation and frees the session (NULL: nothing); what is left is named behind the
  * error. */
 void rsbx_session_undo(struct rsbx_session *session, struct rsbx_state *state, reposbx_error *err);

@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include <jansson.h>
+
 #include "fake/session.h"
 #include "guest/protocol.h"
 
@@ -119,6 +121,30 @@ static void another_snapshot_is_not_shared(void **state)
     assert_int_equal(fake_docker_left(here->fake), 0);
 }
 
+static int keep_pids(void *payload, const char *line, size_t length)
+{
+    json_t *record = json_loadb(line, length, 0, NULL);
+    const json_t *data = json_object_get(record, "data");
+
+    if (strcmp(json_string_value(json_object_get(record, "event")), "sandbox_created") == 0)
+        *(json_int_t *)payload =
+            json_integer_value(json_object_get(json_object_get(data, "observed"), "pids"));
+    json_decref(record);
+    return 0;
+}
+
+/* The limit of processes that the record of a creation says was seen. */
+static json_int_t pids_seen(const reposbx_session *session)
+{
+    json_int_t pids = -1;
+    uint64_t offset = 0;
+
+    assert_int_equal(reposbx_audit_read(reposbx_session_audit_dir(session), &offset, keep_pids,
+                                        &pids, NULL),
+                     0);
+    return pids;
+}
+
 /* What no container has proved yet is proved by one, and a guest that sees other limits ends the
  * create like that of a first session. */
 static void another_confinement_is_proved_first(void **state)
@@ -139,6 +165,9 @@ static void another_confinement_is_proved_first(void **state)
     assert_int_equal(fake_docker_asked(here->fake, RSBX_OP_SEAL), 1);
     third = fake_place_session(here, lower);
     assert_int_equal(fake_docker_asked(here->fake, RSBX_OP_SEAL), 1);
+    assert_int_equal(pids_seen(first), 256);
+    assert_int_equal(pids_seen(second), 32);
+    assert_int_equal(pids_seen(third), 32); /* seen by the second's container */
     close_it(first);
     close_it(second);
     close_it(third);

@@ -90,6 +90,8 @@ for mode in overlay copy; do
 changed"
     is "$mode: its audit tells" "$("$reposbx" session log "$origin" --json |
         jq -r --arg fork "$fork" 'select(.event == "session_forked") | .data.fork == $fork')" true
+    is "$mode: its limits as seen" "$("$reposbx" session log "$fork" --json |
+        jq -r 'select(.event == "sandbox_created") | .data.observed.pids')" 64
     expect 0 audit verify "$fork"
     # A fork of a fork, when the first one is gone.
     expect 0 session close "$origin"
