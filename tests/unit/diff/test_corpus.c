@@ -411,6 +411,53 @@ static void apply_libgit2(struct tally *tally, const struct batch *batch, const 
     git_tree_free(tree);
 }
 
+static void assert_delta(const git_diff_delta *theirs, const struct rsbx_diff_file *ours)
+{
+    const struct {
+        const git_diff_file *file;
+        uint32_t mode;
+        const char *oid;
+    } sides[] = { { &theirs->old_file, ours->old_mode, ours->old_oid },
+                  { &theirs->new_file, ours->new_mode, ours->new_oid } };
+
+    assert_string_equal(theirs->new_file.path, ours->path);
+    for (size_t i = 0; i < 2; i++) {
+        char hex[41];
+
+        git_oid_tostr(hex, sizeof hex, &sides[i].file->id);
+        assert_int_equal(sides[i].file->mode, sides[i].mode);
+        assert_string_equal(hex, sides[i].oid);
+    }
+}
+
+/* Whatever it thinks of the text: between the two trees libgit2 itself finds the same files, with the
+ * same modes and contents. */
+static void compare_libgit2(const struct batch *batch, const char *base, const char *result,
+                            const struct rsbx_diff_result *ours)
+{
+    git_diff_options options;
+    git_tree *trees[2] = { NULL, NULL };
+    const char *const names[] = { base, result };
+    git_diff *diff = NULL;
+
+    assert_int_equal(git_diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION), 0);
+    options.flags = GIT_DIFF_INCLUDE_TYPECHANGE;
+    for (size_t i = 0; i < 2; i++) {
+        git_oid oid;
+
+        assert_int_equal(git_oid_fromstr(&oid, names[i]), 0);
+        assert_int_equal(git_tree_lookup(&trees[i], batch->repository, &oid), 0);
+    }
+    assert_int_equal(
+        git_diff_tree_to_tree(&diff, batch->repository, trees[0], trees[1], &options), 0);
+    assert_int_equal(git_diff_num_deltas(diff), ours->file_count);
+    for (size_t i = 0; i < ours->file_count; i++)
+        assert_delta(git_diff_get_delta(diff, i), &ours->files[i]);
+    git_diff_free(diff);
+    git_tree_free(trees[0]);
+    git_tree_free(trees[1]);
+}
+
 /* The patch without the bodies of its binary blocks. */
 static void without_binary(struct rsbx_buf *out, const char *patch, size_t length)
 {
@@ -527,6 +574,7 @@ static void check_case(struct tally *tally, const struct batch *batch, size_t in
         tally->equal++;
     else
         assert_excused(kind, seed, theirs, &ours);
+    compare_libgit2(batch, base, result, &ours);
     if (seed % EACH_PORCELAIN == 0)
         assert_porcelain(base, result, theirs);
     if (ours.patch_length > 0) {
