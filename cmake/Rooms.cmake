@@ -9,6 +9,22 @@ function(rsbx_room name)
     target_link_libraries(rsbx_${name} PRIVATE rsbx_flags PUBLIC ${ROOM_USES})
 endfunction()
 
+# rsbx_soname(OUT LIBRARIES NAME): the name by which the loader finds the library NAME of LIBRARIES
+# (paths, as pkg-config gave them). For those that are loaded when they are needed (base/lazy.h).
+function(rsbx_soname out libraries name)
+    foreach(path IN LISTS libraries)
+        if(path MATCHES "/${name}\\.")
+            execute_process(COMMAND ${CMAKE_READELF} -d ${path} OUTPUT_VARIABLE text
+                COMMAND_ERROR_IS_FATAL ANY)
+            if(text MATCHES "SONAME[^[]*\\[([^]]+)\\]")
+                set(${out} ${CMAKE_MATCH_1} PARENT_SCOPE)
+                return()
+            endif()
+        endif()
+    endforeach()
+    message(FATAL_ERROR "no shared ${name} among ${libraries}")
+endfunction()
+
 # rsbx_test(NAME TIER SOURCES … USES …): one cmocka program, labelled with its tier. Exit code 77 is
 # a skip; where REPOSBX_TEST_MUST_RUN=1 stands in the environment the program fails instead.
 function(rsbx_test name tier)

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <zip.h>
-
 #include "artifact/internal.h"
+#include "artifact/zip.h"
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -47,11 +46,11 @@ struct rsbx_bundle {
     uint64_t bytes;
 };
 
-RSBX_CLEANUP(zip_source, zip_source_t *, zip_source_free);
+RSBX_CLEANUP(zip_source, zip_source_t *, rsbx_zip.zip_source_free);
 
 /* zip_source_t * needs a one-word name for the macro above; so does the handle. */
 typedef zip_t *zip_handle_ptr;
-RSBX_CLEANUP(zip_handle, zip_handle_ptr, zip_discard);
+RSBX_CLEANUP(zip_handle, zip_handle_ptr, rsbx_zip.zip_discard);
 
 void rsbx_bundle_result_dispose(struct rsbx_bundle_result *result)
 {
@@ -64,8 +63,12 @@ void rsbx_bundle_result_dispose(struct rsbx_bundle_result *result)
 int rsbx_bundle_new(struct rsbx_bundle **out, const struct rsbx_bundle_limits *limits,
                     reposbx_error *err)
 {
-    struct rsbx_bundle *bundle = calloc(1, sizeof *bundle);
+    struct rsbx_bundle *bundle;
+    int rc = rsbx_zip_load(err);
 
+    if (rc != REPOSBX_OK)
+        return rc;
+    bundle = calloc(1, sizeof *bundle);
     if (bundle == NULL)
         return rsbx_fail_memory(err);
     bundle->limits = *limits;
@@ -211,32 +214,33 @@ static int sort_members(struct rsbx_bundle *bundle, reposbx_error *err)
 
 static int library_failed(reposbx_error *err, const char *what, zip_error_t *error)
 {
-    int rc = rsbx_fail(err, REPOSBX_EINTERNAL, "%s: %s", what, zip_error_strerror(error));
+    int rc = rsbx_fail(err, REPOSBX_EINTERNAL, "%s: %s", what, rsbx_zip.zip_error_strerror(error));
 
-    zip_error_fini(error);
+    rsbx_zip.zip_error_fini(error);
     return rc;
 }
 
 static int put_member(zip_t *zip, const struct member *member, reposbx_error *err)
 {
-    zip_source_t *source = zip_source_buffer(zip, member->bytes, member->size, 0);
+    zip_source_t *source = rsbx_zip.zip_source_buffer(zip, member->bytes, member->size, 0);
     zip_int64_t place;
 
     if (source == NULL)
         return rsbx_fail_memory(err);
-    place = zip_file_add(zip, member->name, source, ZIP_FL_ENC_UTF_8);
+    place = rsbx_zip.zip_file_add(zip, member->name, source, ZIP_FL_ENC_UTF_8);
     if (place < 0) {
-        zip_source_free(source);
-        return rsbx_fail(err, REPOSBX_EINTERNAL, "adding %s: %s", member->name, zip_strerror(zip));
+        rsbx_zip.zip_source_free(source);
+        return rsbx_fail(err, REPOSBX_EINTERNAL, "adding %s: %s", member->name,
+                         rsbx_zip.zip_strerror(zip));
     }
-    if (zip_set_file_compression(zip, (zip_uint64_t)place,
+    if (rsbx_zip.zip_set_file_compression(zip, (zip_uint64_t)place,
                                  member->stored ? ZIP_CM_STORE : ZIP_CM_DEFLATE,
                                  member->stored ? 0 : DEFLATE_LEVEL) != 0 ||
-        zip_file_set_dostime(zip, (zip_uint64_t)place, DOS_TIME, DOS_DATE, 0) != 0 ||
-        zip_file_set_external_attributes(zip, (zip_uint64_t)place, 0, ZIP_OPSYS_UNIX,
+        rsbx_zip.zip_file_set_dostime(zip, (zip_uint64_t)place, DOS_TIME, DOS_DATE, 0) != 0 ||
+        rsbx_zip.zip_file_set_external_attributes(zip, (zip_uint64_t)place, 0, ZIP_OPSYS_UNIX,
                                          (zip_uint32_t)(REGULAR | member->mode) << 16) != 0)
         return rsbx_fail(err, REPOSBX_EINTERNAL, "setting up %s: %s", member->name,
-                         zip_strerror(zip));
+                         rsbx_zip.zip_strerror(zip));
     return REPOSBX_OK;
 }
 
@@ -247,20 +251,20 @@ static int build(zip_source_t **out, const struct rsbx_bundle *bundle, reposbx_e
     RSBX_AUTO(zip_handle) zip_t *zip = NULL;
     int rc = REPOSBX_OK;
 
-    zip_error_init(&error);
-    source = zip_source_buffer_create(NULL, 0, 0, &error);
+    rsbx_zip.zip_error_init(&error);
+    source = rsbx_zip.zip_source_buffer_create(NULL, 0, 0, &error);
     if (source == NULL)
         return library_failed(err, "starting a bundle", &error);
-    zip = zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &error);
+    zip = rsbx_zip.zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &error);
     if (zip == NULL)
         return library_failed(err, "starting a bundle", &error);
-    zip_source_keep(source); /* the archive holds the other reference */
+    rsbx_zip.zip_source_keep(source); /* the archive holds the other reference */
     for (size_t i = 0; rc == REPOSBX_OK && i < bundle->count; i++)
         rc = put_member(zip, &bundle->members[i], err);
     if (rc != REPOSBX_OK)
         return rc;
-    if (zip_close(zip) != 0)
-        return rsbx_fail(err, REPOSBX_EINTERNAL, "making a bundle: %s", zip_strerror(zip));
+    if (rsbx_zip.zip_close(zip) != 0)
+        return rsbx_fail(err, REPOSBX_EINTERNAL, "making a bundle: %s", rsbx_zip.zip_strerror(zip));
     (void)zip_handle_steal(&zip);
     *out = zip_source_steal(&source);
     return REPOSBX_OK;
@@ -273,17 +277,19 @@ static int find_stored(bool *any, struct rsbx_bundle *bundle, zip_source_t *sour
     zip_error_t error;
     RSBX_AUTO(zip_handle) zip_t *zip = NULL;
 
-    zip_error_init(&error);
-    zip = zip_open_from_source(source, ZIP_RDONLY, &error);
+    rsbx_zip.zip_error_init(&error);
+    zip = rsbx_zip.zip_open_from_source(source, ZIP_RDONLY, &error);
     if (zip == NULL)
         return library_failed(err, "reading a bundle", &error);
-    zip_source_keep(source);
+    rsbx_zip.zip_source_keep(source);
     *any = false;
     for (size_t i = 0; i < bundle->count; i++) {
         zip_stat_t found;
 
-        if (zip_stat_index(zip, i, 0, &found) != 0 || (found.valid & ZIP_STAT_COMP_SIZE) == 0)
-            return rsbx_fail(err, REPOSBX_EINTERNAL, "reading a bundle: %s", zip_strerror(zip));
+        if (rsbx_zip.zip_stat_index(zip, i, 0, &found) != 0 ||
+            (found.valid & ZIP_STAT_COMP_SIZE) == 0)
+            return rsbx_fail(err, REPOSBX_EINTERNAL, "reading a bundle: %s",
+                             rsbx_zip.zip_strerror(zip));
         if (!bundle->members[i].stored && found.comp_size >= bundle->members[i].size)
             *any = bundle->members[i].stored = true;
     }
@@ -305,10 +311,10 @@ static int write_out(struct rsbx_bundle_result *result, int fd, zip_source_t *so
         return rc;
     if (chunk == NULL)
         return rsbx_fail_memory(err);
-    if (zip_source_open(source) != 0)
+    if (rsbx_zip.zip_source_open(source) != 0)
         return rsbx_fail(err, REPOSBX_EINTERNAL, "reading a bundle back");
     for (;;) {
-        zip_int64_t got = zip_source_read(source, chunk, 65536);
+        zip_int64_t got = rsbx_zip.zip_source_read(source, chunk, 65536);
 
         if (got == 0)
             break;
@@ -321,7 +327,7 @@ static int write_out(struct rsbx_bundle_result *result, int fd, zip_source_t *so
         rsbx_sha256_update(hash, chunk, (size_t)got);
         result->size += (uint64_t)got;
     }
-    (void)zip_source_close(source);
+    (void)rsbx_zip.zip_source_close(source);
     if (rc != REPOSBX_OK)
         return rc;
     rsbx_sha256_finish(hash, digest);
@@ -358,7 +364,7 @@ static int make_source(zip_source_t **out, struct rsbx_bundle *bundle, reposbx_e
         *out = zip_source_steal(&first);
         return REPOSBX_OK;
     }
-    zip_source_free(zip_source_steal(&first)); /* one archive in memory at a time */
+    rsbx_zip.zip_source_free(zip_source_steal(&first)); /* one archive in memory at a time */
     return build(out, bundle, err);
 }
 

@@ -8,9 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <zip.h>
-
 #include "artifact/internal.h"
+#include "artifact/zip.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/limits.h"
@@ -29,10 +28,10 @@ typedef zip_file_t *zip_member_ptr;
 
 static void close_member(zip_file_t *member)
 {
-    (void)zip_fclose(member);
+    (void)rsbx_zip.zip_fclose(member);
 }
 
-RSBX_CLEANUP(zip_handle, zip_handle_ptr, zip_discard);
+RSBX_CLEANUP(zip_handle, zip_handle_ptr, rsbx_zip.zip_discard);
 RSBX_CLEANUP(zip_member, zip_member_ptr, close_member);
 RSBX_CLEANUP(rsbx_sha256, struct rsbx_sha256 *, rsbx_sha256_free);
 
@@ -45,7 +44,7 @@ static int damaged(reposbx_error *err, const char *name, const char *why)
 static int hash_member(struct rsbx_bundle_member *out, zip_t *zip, zip_uint64_t place,
                        const struct rsbx_zip_row *row, reposbx_error *err)
 {
-    RSBX_AUTO(zip_member) zip_file_t *member = zip_fopen_index(zip, place, 0);
+    RSBX_AUTO(zip_member) zip_file_t *member = rsbx_zip.zip_fopen_index(zip, place, 0);
     RSBX_AUTO(rsbx_sha256) struct rsbx_sha256 *hash = NULL;
     uint8_t chunk[CHUNK_BYTES], digest[RSBX_SHA256_BYTES];
     uint64_t size = 0;
@@ -54,9 +53,9 @@ static int hash_member(struct rsbx_bundle_member *out, zip_t *zip, zip_uint64_t 
     if (rc != REPOSBX_OK)
         return rc;
     if (member == NULL)
-        return damaged(err, row->name, zip_strerror(zip));
+        return damaged(err, row->name, rsbx_zip.zip_strerror(zip));
     for (;;) {
-        zip_int64_t got = zip_fread(member, chunk, sizeof chunk);
+        zip_int64_t got = rsbx_zip.zip_fread(member, chunk, sizeof chunk);
 
         if (got < 0)
             return damaged(err, row->name, "its bytes are damaged");
@@ -86,19 +85,19 @@ static int hash_members(struct rsbx_bundle_result *result, const void *bytes, si
     zip_error_t error;
     int rc = REPOSBX_OK;
 
-    zip_error_init(&error);
-    source = zip_source_buffer_create(bytes, length, 0, &error);
+    rsbx_zip.zip_error_init(&error);
+    source = rsbx_zip.zip_source_buffer_create(bytes, length, 0, &error);
     if (source == NULL)
         return rsbx_fail_memory(err);
-    zip = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error);
+    zip = rsbx_zip.zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error);
     if (zip == NULL) {
-        zip_source_free(source);
+        rsbx_zip.zip_source_free(source);
         rc = rsbx_fail(err, REPOSBX_EMALFORMED, "not an acceptable ZIP: %s",
-                       zip_error_strerror(&error));
-        zip_error_fini(&error);
+                       rsbx_zip.zip_error_strerror(&error));
+        rsbx_zip.zip_error_fini(&error);
         return rc;
     }
-    if (zip_get_num_entries(zip, 0) != (zip_int64_t)rows->count)
+    if (rsbx_zip.zip_get_num_entries(zip, 0) != (zip_int64_t)rows->count)
         return rsbx_fail(err, REPOSBX_EMALFORMED,
                          "not an acceptable ZIP: its members can be counted in two ways");
     result->members = calloc(rows->count, sizeof *result->members);
@@ -157,8 +156,10 @@ int rsbx_bundle_verify_fd(struct rsbx_bundle_result *out, int fd,
     __attribute__((cleanup(rsbx_zip_rows_autop))) struct rsbx_zip_rows rows = { NULL, 0 };
     struct rsbx_bundle_result result = { .size = 0 };
     size_t length = 0;
-    int rc = load(&bytes, &length, fd, limits, err);
+    int rc = rsbx_zip_load(err);
 
+    if (rc == REPOSBX_OK)
+        rc = load(&bytes, &length, fd, limits, err);
     if (rc == REPOSBX_OK)
         rc = rsbx_zip_directory(&rows, (const uint8_t *)bytes, length, limits, err);
     if (rc == REPOSBX_OK)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <git2.h>
 #include <zlib.h>
 
 #include "base/cleanup.h"
+#include "codec/git2.h"
 
 #include "base/banned.h"
 
@@ -121,12 +121,13 @@ static int find_deltas(struct deltas *deltas, const struct rsbx_diff_side *befor
     deltas->err = err;
     if (before->length == 0 || after->length == 0)
         return REPOSBX_OK;
-    if (git_diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION) != 0)
+    if (rsbx_git2.git_diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION) != 0)
         return rsbx_diff_library_failed(err, "preparing a comparison");
     options.flags = GIT_DIFF_FORCE_BINARY | GIT_DIFF_SHOW_BINARY;
     options.max_size = INT64_MAX;
-    rc = git_diff_buffers(before->bytes, before->length, NULL, after->bytes, after->length, NULL,
-                          &options, NULL, on_binary, NULL, NULL, deltas);
+    rc = rsbx_git2.git_diff_buffers(before->bytes, before->length, NULL, after->bytes,
+                                    after->length, NULL, &options, NULL, on_binary, NULL, NULL,
+                                    deltas);
     if (deltas->rc != REPOSBX_OK)
         return deltas->rc;
     return rc == 0 ? REPOSBX_OK : rsbx_diff_library_failed(err, "comparing two binary files");

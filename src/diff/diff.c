@@ -7,14 +7,19 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "codec/git2.h"
 #include "diff/internal.h"
 
 #include "base/banned.h"
 
 int rsbx_diff_new(struct rsbx_diff **out, reposbx_error *err)
 {
-    struct rsbx_diff *diff = calloc(1, sizeof *diff);
+    struct rsbx_diff *diff;
+    int rc = rsbx_git2_load(err);
 
+    if (rc != REPOSBX_OK)
+        return rc;
+    diff = calloc(1, sizeof *diff);
     if (diff == NULL)
         return rsbx_fail_memory(err);
     *out = diff;

@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-#include <git2.h>
-
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "codec/git2.h"
 
 #include "base/banned.h"
 
@@ -290,14 +289,14 @@ static int compare(struct hunks *hunks, const char *before, size_t before_length
     git_diff_options options;
     int rc;
 
-    if (git_diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION) != 0)
+    if (rsbx_git2.git_diff_options_init(&options, GIT_DIFF_OPTIONS_VERSION) != 0)
         return rsbx_diff_library_failed(hunks->err, "preparing a comparison");
     options.flags = GIT_DIFF_FORCE_TEXT | GIT_DIFF_INDENT_HEURISTIC;
     options.context_lines = CONTEXT_LINES;
     options.interhunk_lines = 0;
     options.max_size = INT64_MAX;
-    rc = git_diff_buffers(before, before_length, NULL, after, after_length, NULL, &options, NULL,
-                          NULL, on_hunk, on_line, hunks);
+    rc = rsbx_git2.git_diff_buffers(before, before_length, NULL, after, after_length, NULL,
+                                    &options, NULL, NULL, on_hunk, on_line, hunks);
     if (hunks->rc != REPOSBX_OK)
         return hunks->rc;
     return rc == 0 ? REPOSBX_OK : rsbx_diff_library_failed(hunks->err, "comparing two texts");

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <git2.h>
-
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "codec/git2.h"
 
 #include "base/banned.h"
 
@@ -46,7 +45,7 @@ RSBX_CLEANUP(builder, builder_ptr, builder_free);
 
 int rsbx_diff_library_failed(reposbx_error *err, const char *what)
 {
-    const git_error *last = git_error_last();
+    const git_error *last = rsbx_git2.git_error_last();
 
     if (last != NULL && last->klass == GIT_ERROR_NOMEMORY)
         return rsbx_fail(err, REPOSBX_ELIMIT, "%s needs more memory than a diff may use", what);
@@ -59,7 +58,7 @@ static int object_id(uint8_t out[RSBX_OID_BYTES], const void *bytes, size_t leng
 {
     git_oid oid;
 
-    if (git_odb_hash(&oid, bytes == NULL ? "" : bytes, length, type) != 0)
+    if (rsbx_git2.git_odb_hash(&oid, bytes == NULL ? "" : bytes, length, type) != 0)
         return rsbx_diff_library_failed(err, "hashing an object");
     memcpy(out, oid.id, RSBX_OID_BYTES);
     return REPOSBX_OK;

@@ -4,14 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <git2.h>
-
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/git2.h"
 
 #include "base/banned.h"
 
@@ -29,13 +28,13 @@ static int start_library(reposbx_error *err)
                                                  GIT_CONFIG_LEVEL_SYSTEM, GIT_CONFIG_LEVEL_XDG,
                                                  GIT_CONFIG_LEVEL_GLOBAL };
 
-    if (rsbx_child_library(git_libgit2_init) < 0)
+    if (rsbx_child_library(rsbx_git2.git_libgit2_init) < 0)
         return rsbx_diff_library_failed(err, "starting libgit2");
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-        if (git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, (int)levels[i], "") != 0)
+        if (rsbx_git2.git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, (int)levels[i], "") != 0)
             return rsbx_diff_library_failed(err, "setting up libgit2");
     }
-    if (git_libgit2_opts(GIT_OPT_SET_TEMPLATE_PATH, "") != 0)
+    if (rsbx_git2.git_libgit2_opts(GIT_OPT_SET_TEMPLATE_PATH, "") != 0)
         return rsbx_diff_library_failed(err, "setting up libgit2");
     return REPOSBX_OK;
 }

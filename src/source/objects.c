@@ -10,13 +10,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <git2.h>
-#include <git2/sys/odb_backend.h>
 #include <zlib.h>
 
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "codec/git2.h"
 
 #include "base/banned.h"
 
@@ -86,21 +85,21 @@ static int open_packs(struct rsbx_objects *objects, reposbx_error *err)
 
     /* Through the descriptor: what was checked is what is read. */
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", objects->objects_fd);
-    if (rsbx_child_library(git_libgit2_init) < 0)
+    if (rsbx_child_library(rsbx_git2.git_libgit2_init) < 0)
         return rsbx_fail(err, REPOSBX_EINTERNAL, "libgit2 does not start");
     for (int level = GIT_CONFIG_LEVEL_PROGRAMDATA; level <= GIT_CONFIG_LEVEL_GLOBAL; level++)
-        (void)git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, level, "");
-    (void)git_libgit2_opts(GIT_OPT_ENABLE_CACHING, 0);
-    (void)git_libgit2_opts(GIT_OPT_SET_MWINDOW_SIZE, (size_t)32 * 1024 * 1024);
-    (void)git_libgit2_opts(GIT_OPT_SET_MWINDOW_MAPPED_LIMIT, (size_t)256 * 1024 * 1024);
+        (void)rsbx_git2.git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, level, "");
+    (void)rsbx_git2.git_libgit2_opts(GIT_OPT_ENABLE_CACHING, 0);
+    (void)rsbx_git2.git_libgit2_opts(GIT_OPT_SET_MWINDOW_SIZE, (size_t)32 * 1024 * 1024);
+    (void)rsbx_git2.git_libgit2_opts(GIT_OPT_SET_MWINDOW_MAPPED_LIMIT, (size_t)256 * 1024 * 1024);
     /* We hash everything ourselves, with the same function. */
-    (void)git_libgit2_opts(GIT_OPT_ENABLE_STRICT_HASH_VERIFICATION, 0);
-    if (git_odb_new(&objects->packs) != 0)
+    (void)rsbx_git2.git_libgit2_opts(GIT_OPT_ENABLE_STRICT_HASH_VERIFICATION, 0);
+    if (rsbx_git2.git_odb_new(&objects->packs) != 0)
         return rsbx_fail_memory(err);
-    if (git_odb_backend_pack(&backend, path) != 0)
+    if (rsbx_git2.git_odb_backend_pack(&backend, path) != 0)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "the repository is damaged: its packs cannot be "
                                                  "opened");
-    if (git_odb_add_backend(objects->packs, backend, 1) != 0) {
+    if (rsbx_git2.git_odb_add_backend(objects->packs, backend, 1) != 0) {
         backend->free(backend);
         return rsbx_fail_memory(err);
     }
@@ -135,8 +134,8 @@ void rsbx_objects_free(struct rsbx_objects *objects)
 {
     if (objects == NULL)
         return;
-    git_odb_object_free(objects->held);
-    git_odb_free(objects->packs);
+    rsbx_git2.git_odb_object_free(objects->held);
+    rsbx_git2.git_odb_free(objects->packs);
     if (objects->zip_ready)
         (void)inflateEnd(&objects->zip);
     for (size_t i = 0; i < 256; i++) {
@@ -273,7 +272,7 @@ static int loose_header(enum rsbx_object_type *type, uint64_t *size, uint8_t *fi
 
 static int pack_problem(int rc, const uint8_t *oid, reposbx_error *err)
 {
-    const git_error *last = git_error_last();
+    const git_error *last = rsbx_git2.git_error_last();
 
     if (rc == GIT_ENOTFOUND)
         return missing(oid, err);
@@ -301,7 +300,7 @@ int rsbx_object_header(enum rsbx_object_type *type, uint64_t *size, struct rsbx_
     }
     memcpy(id.id, oid, RSBX_OID_BYTES);
     guard_time();
-    rc = git_odb_read_header(&length, &kind, objects->packs, &id);
+    rc = rsbx_git2.git_odb_read_header(&length, &kind, objects->packs, &id);
     if (rc != 0)
         return pack_problem(rc, oid, err);
     if (kind < GIT_OBJECT_COMMIT || kind > GIT_OBJECT_TAG)
@@ -393,10 +392,10 @@ static int read_packed(const void **bytes, size_t *length, struct rsbx_objects *
     int rc;
 
     memcpy(id.id, oid, RSBX_OID_BYTES);
-    git_odb_object_free(objects->held);
+    rsbx_git2.git_odb_object_free(objects->held);
     objects->held = NULL;
     guard_time();
-    rc = git_odb_read_header(&size, &kind, objects->packs, &id);
+    rc = rsbx_git2.git_odb_read_header(&size, &kind, objects->packs, &id);
     if (rc != 0)
         return pack_problem(rc, oid, err);
     if (kind < GIT_OBJECT_COMMIT || kind > GIT_OBJECT_TAG)
@@ -405,12 +404,13 @@ static int read_packed(const void **bytes, size_t *length, struct rsbx_objects *
     rc = check_kind(have, type, size, limit, oid, err);
     if (rc != 0)
         return rc;
-    rc = git_odb_read(&objects->held, objects->packs, &id);
+    rc = rsbx_git2.git_odb_read(&objects->held, objects->packs, &id);
     if (rc != 0)
         return pack_problem(rc, oid, err);
-    if (git_odb_object_size(objects->held) != size || git_odb_object_type(objects->held) != kind)
+    if (rsbx_git2.git_odb_object_size(objects->held) != size ||
+        rsbx_git2.git_odb_object_type(objects->held) != kind)
         return damaged(oid, "its pack gives it two sizes", err);
-    *bytes = git_odb_object_data(objects->held);
+    *bytes = rsbx_git2.git_odb_object_data(objects->held);
     *length = size;
     return REPOSBX_OK;
 }
@@ -429,7 +429,7 @@ int rsbx_object_read(const void **bytes, size_t *length, struct rsbx_objects *ob
                  : read_packed(bytes, length, objects, oid, type, limit, err);
     if (rc != 0)
         return rc;
-    if (git_odb_hash(&id, *bytes, *length, (git_object_t)type) != 0)
+    if (rsbx_git2.git_odb_hash(&id, *bytes, *length, (git_object_t)type) != 0)
         return damaged(oid, "its hash cannot be computed", err);
     if (memcmp(id.id, oid, RSBX_OID_BYTES) != 0)
         return damaged(oid, "its bytes have another hash", err);
@@ -440,7 +440,7 @@ void rsbx_blob_oid(uint8_t oid[RSBX_OID_BYTES], const void *bytes, size_t length
 {
     git_oid id = { { 0 } };
 
-    (void)git_libgit2_init();
-    (void)git_odb_hash(&id, length > 0 ? bytes : "", length, GIT_OBJECT_BLOB);
+    (void)rsbx_git2.git_libgit2_init();
+    (void)rsbx_git2.git_odb_hash(&id, length > 0 ? bytes : "", length, GIT_OBJECT_BLOB);
     memcpy(oid, id.id, RSBX_OID_BYTES);
 }

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/git2.h"
 
 #include "base/banned.h"
 
@@ -323,6 +324,7 @@ static int open_child(struct rsbx_source **out, const struct rsbx_source_options
     struct rsbx_source *source;
     int rc = check_options(options, err);
 
+    rc = rc == 0 ? rsbx_git2_load(err) : rc; /* before the fork */
     if (rc != 0)
         return rc;
     source = calloc(1, sizeof *source);
@@ -368,8 +370,7 @@ int rsbx_source_open(struct rsbx_source **out, const struct rsbx_source_options 
         rsbx_source_free(source);
         return rc;
     }
-    source->options.repo = NULL;
-    source->options.revision = NULL;
+    source->options.repo = source->options.revision = NULL;
     source->options.excludes = NULL;
     *out = source;
     return REPOSBX_OK;

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <archive.h>
-#include <archive_entry.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "codec/archive.h"
 #include "wasm/internal.h"
 
 #include "base/banned.h"
@@ -22,14 +21,14 @@ typedef struct archive *archive_ptr;
 
 static void release(archive_ptr archive)
 {
-    (void)archive_read_free(archive);
+    (void)rsbx_archive.archive_read_free(archive);
 }
 
 RSBX_CLEANUP(archive, archive_ptr, release);
 
 static int damaged(struct archive *archive, reposbx_error *err)
 {
-    const char *text = archive_error_string(archive);
+    const char *text = rsbx_archive.archive_error_string(archive);
 
     return rsbx_fail(err, REPOSBX_EMALFORMED, "damaged tarball: %s", text != NULL ? text : "no reason");
 }
@@ -56,7 +55,7 @@ static bool wanted(const char *path, const char *member)
 static int keep(struct rsbx_buf *out, struct archive *archive, struct archive_entry *entry,
                 reposbx_error *err)
 {
-    la_int64_t size = archive_entry_size(entry);
+    la_int64_t size = rsbx_archive.archive_entry_size(entry);
     char *place;
 
     if (size < 0 || (uint64_t)size > out->limit)
@@ -65,7 +64,7 @@ static int keep(struct rsbx_buf *out, struct archive *archive, struct archive_en
     place = rsbx_buf_reserve(out, (size_t)size, err);
     if (place == NULL)
         return REPOSBX_EINTERNAL;
-    if (archive_read_data(archive, place, (size_t)size) != (la_ssize_t)size)
+    if (rsbx_archive.archive_read_data(archive, place, (size_t)size) != (la_ssize_t)size)
         return damaged(archive, err);
     out->length = (size_t)size;
     return REPOSBX_OK;
@@ -74,7 +73,9 @@ static int keep(struct rsbx_buf *out, struct archive *archive, struct archive_en
 /* Counts what a member unpacks to; a bomb ends here. */
 static int pass(uint64_t *total, unsigned *members, struct archive_entry *entry, reposbx_error *err)
 {
-    la_int64_t size = archive_entry_size_is_set(entry) != 0 ? archive_entry_size(entry) : 0;
+    la_int64_t size = rsbx_archive.archive_entry_size_is_set(entry) != 0
+                          ? rsbx_archive.archive_entry_size(entry)
+                          : 0;
 
     if (size < 0 || (uint64_t)size > RSBX_WASM_MAX_UNPACKED_BYTES - *total ||
         ++*members > RSBX_WASM_MAX_MEMBERS)
@@ -101,14 +102,14 @@ static int find_member(struct rsbx_buf *out, char **name, struct archive *archiv
     unsigned members = 0;
     int rc;
 
-    while ((rc = archive_read_next_header(archive, &entry)) == ARCHIVE_OK) {
-        const char *path = archive_entry_pathname(entry);
+    while ((rc = rsbx_archive.archive_read_next_header(archive, &entry)) == ARCHIVE_OK) {
+        const char *path = rsbx_archive.archive_entry_pathname(entry);
 
         rc = pass(&total, &members, entry, err);
         if (rc != 0)
             return rc;
-        if (path == NULL || archive_entry_filetype(entry) != AE_IFREG ||
-            archive_entry_hardlink(entry) != NULL || !wanted(path, member))
+        if (path == NULL || rsbx_archive.archive_entry_filetype(entry) != AE_IFREG ||
+            rsbx_archive.archive_entry_hardlink(entry) != NULL || !wanted(path, member))
             continue;
         if (found != NULL)
             return second_one(found, path, err);
@@ -131,13 +132,13 @@ static int find_member(struct rsbx_buf *out, char **name, struct archive *archiv
 static int read_tarball(struct rsbx_buf *out, char **name, const struct rsbx_buf *file,
                         const char *member, reposbx_error *err)
 {
-    RSBX_AUTO(archive) archive_ptr archive = archive_read_new();
+    RSBX_AUTO(archive) archive_ptr archive = rsbx_archive.archive_read_new();
 
     if (archive == NULL)
         return rsbx_fail_memory(err);
-    if (archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||
-        archive_read_support_format_tar(archive) != ARCHIVE_OK ||
-        archive_read_open_memory(archive, file->data, file->length) != ARCHIVE_OK)
+    if (rsbx_archive.archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||
+        rsbx_archive.archive_read_support_format_tar(archive) != ARCHIVE_OK ||
+        rsbx_archive.archive_read_open_memory(archive, file->data, file->length) != ARCHIVE_OK)
         return damaged(archive, err);
     return find_member(out, name, archive, member, err);
 }
@@ -164,7 +165,9 @@ int rsbx_wasm_read(struct rsbx_buf *out, char **name, const char *path, const ch
     if (rc != 0)
         return rc;
     if (file.length > 2 && memcmp(file.data, "\x1f\x8b", 2) == 0) {
-        rc = read_tarball(out, &found, &file, member, err);
+        rc = rsbx_archive_load(err);
+        if (rc == 0)
+            rc = read_tarball(out, &found, &file, member, err);
         return rc != 0 ? rc : base_name(name, found, err);
     }
     if (member != NULL)

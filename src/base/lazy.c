@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/lazy.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+/* The loader's own words, which name the library or the function. */
+static int failed(const struct rsbx_lazy *lazy, reposbx_error *err)
+{
+    const char *reason = dlerror();
+    int rc = rsbx_fail(err, REPOSBX_EUNAVAILABLE, "cannot load %s: %s", lazy->soname,
+                       reason != NULL ? reason : "no reason given");
+
+    rsbx_hint(err, "install the package that it belongs to");
+    return rc;
+}
+
+static int find_all(struct rsbx_lazy *lazy, void *library, reposbx_error *err)
+{
+    char *table = lazy->table;
+    size_t count = 0;
+
+    for (size_t i = 0; lazy->names[i] != NULL; i++, count++) {
+        if (dlsym(library, lazy->names[i]) == NULL)
+            return failed(lazy, err);
+    }
+    if (count * sizeof(void *) != lazy->table_bytes)
+        return rsbx_fail(err, REPOSBX_EINTERNAL, "the table of %s has another size", lazy->soname);
+    for (size_t i = 0; i < count; i++) {
+        void *function = dlsym(library, lazy->names[i]);
+
+        /* POSIX has both kinds of pointers alike (dlsym, "Application usage"). */
+        memcpy(table + i * sizeof function, &function, sizeof function);
+    }
+    return REPOSBX_OK;
+}
+
+static int load(struct rsbx_lazy *lazy, reposbx_error *err)
+{
+    void *library = dlopen(lazy->soname, RTLD_NOW | RTLD_LOCAL);
+    int rc;
+
+    if (library == NULL)
+        return failed(lazy, err);
+    rc = find_all(lazy, library, err);
+    if (rc != 0)
+        (void)dlclose(library);
+    return rc;
+}
+
+int rsbx_lazy_load(struct rsbx_lazy *lazy, reposbx_error *err)
+{
+    int rc = REPOSBX_OK;
+
+    (void)pthread_mutex_lock(&lazy->lock);
+    if (!lazy->loaded)
+        rc = load(lazy, err);
+    lazy->loaded = lazy->loaded || rc == 0;
+    (void)pthread_mutex_unlock(&lazy->lock);
+    return rc;
+}
