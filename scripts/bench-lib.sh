@@ -117,6 +117,12 @@ their_create() {
         "${run[@]}" "${as_owner[@]}" -i -v "$volume:/w" "$image" \
             sh -c 'tar -x -f - -C /w && chown -R 65532:65532 /w'
 }
+# What a create is held against where disks are compared: the files alone, without any engine.
+plain_copy() {
+    local place
+    place=$(mktemp -d "$folder/plain.XXXXXX")
+    git -C "$repo" archive "$revision" | tar -x -f - -C "$place"
+}
 our_close() { "$reposbx" session close "$session"; }
 their_close() { "${docker[@]}" volume rm "$volume"; }
 there() { "${run[@]}" "${as_user[@]}" -v "$volume:/workspace" -w /workspace "$image" "$@"; }
@@ -220,7 +226,7 @@ print_table() {
     say "$(uname -m), $(nproc) processors, kernel $(uname -r), engine $engine_version," \
         "$("$reposbx" version | head -n 1)"
     say
-    say '| step | n | reposbx p50 ms | p95 | p99 | docker run p50 ms | p95 | reposbx / docker |'
+    say '| step | n | reposbx p50 ms | p95 | p99 | plain way p50 ms | p95 | reposbx / plain |'
     say '| --- | --- | --- | --- | --- | --- | --- | --- |'
     sort -t "$(printf '\t')" -k3,3n "$folder/samples" > "$folder/sorted"
     # Rows in the order in which they were measured, samples of each in their size's.
