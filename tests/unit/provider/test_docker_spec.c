@@ -9,29 +9,7 @@
 #include <cmocka.h>
 
 #include "provider/docker_spec.h"
-
-static const struct rsbx_mount mounts[] = {
-    { .store = "sbx-1-guest", .at = "/reposbx/guest", .writable = false },
-    { .store = "sbx-1-workspace", .at = "/workspace", .writable = true },
-};
-
-static struct rsbx_slot_spec command_spec(void)
-{
-    return (struct rsbx_slot_spec){ .name = "sbx-1-000001-exec",
-                                    .session_id = "sbx-1",
-                                    .image_id = "sha256:abc",
-                                    .mounts = mounts,
-                                    .mount_count = 2,
-                                    .uid = 65532,
-                                    .gid = 65532,
-                                    .read_only_root = true,
-                                    .limits = { .cpus = 1.5,
-                                                .memory_bytes = 268435456,
-                                                .pids = 64 },
-                                    .tmpfs_bytes = 1048576,
-                                    .run_bytes = 2097152,
-                                    .nofile = 1024 };
-}
+#include "spec.h"
 
 static json_t *body_of(const struct rsbx_slot_spec *spec)
 {
@@ -68,7 +46,7 @@ static void assert_list(const json_t *object, const char *key, const char *wante
 
 static void limits_and_isolation(void **state)
 {
-    const struct rsbx_slot_spec spec = command_spec();
+    const struct rsbx_slot_spec spec = exec_slot_spec();
     json_t *body = body_of(&spec);
     const json_t *host = json_object_get(body, "HostConfig");
 
@@ -110,7 +88,7 @@ static void limits_and_isolation(void **state)
 
 static void mounts_are_volumes_only(void **state)
 {
-    const struct rsbx_slot_spec spec = command_spec();
+    const struct rsbx_slot_spec spec = exec_slot_spec();
     json_t *body = body_of(&spec);
 
     (void)state;
@@ -127,7 +105,7 @@ static void mounts_are_volumes_only(void **state)
 
 static void words_of_the_policy_widen(void **state)
 {
-    struct rsbx_slot_spec spec = command_spec();
+    struct rsbx_slot_spec spec = exec_slot_spec();
     json_t *body;
 
     (void)state;

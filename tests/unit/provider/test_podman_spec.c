@@ -10,31 +10,9 @@
 #include <cmocka.h>
 
 #include "provider/podman_spec.h"
-
-static const struct rsbx_mount mounts[] = {
-    { .store = "sbx-1-guest", .at = "/reposbx/guest", .writable = false },
-    { .store = "sbx-1-workspace", .at = "/workspace", .writable = true },
-};
+#include "spec.h"
 
 static const struct rsbx_podman_place place = { .processes = 32768 };
-
-static struct rsbx_slot_spec command_spec(void)
-{
-    return (struct rsbx_slot_spec){ .name = "sbx-1-000001-exec",
-                                    .session_id = "sbx-1",
-                                    .image_id = "sha256:abc",
-                                    .mounts = mounts,
-                                    .mount_count = 2,
-                                    .uid = 65532,
-                                    .gid = 65532,
-                                    .read_only_root = true,
-                                    .limits = { .cpus = 1.5,
-                                                .memory_bytes = 268435456,
-                                                .pids = 64 },
-                                    .tmpfs_bytes = 1048576,
-                                    .run_bytes = 2097152,
-                                    .nofile = 1024 };
-}
 
 static const char *const command_words[] = {
     "run",
@@ -111,7 +89,7 @@ static bool has_word(char **words, const char *wanted)
 
 static void a_command_gets_these_words(void **state)
 {
-    const struct rsbx_slot_spec spec = command_spec();
+    const struct rsbx_slot_spec spec = exec_slot_spec();
     char **words = NULL;
 
     (void)state;
@@ -122,7 +100,7 @@ static void a_command_gets_these_words(void **state)
 
 static void a_reader_has_one_capability(void **state)
 {
-    struct rsbx_slot_spec spec = command_spec();
+    struct rsbx_slot_spec spec = exec_slot_spec();
     char **words = NULL;
 
     (void)state;
@@ -138,7 +116,7 @@ static void a_reader_has_one_capability(void **state)
 static void words_of_the_policy_widen(void **state)
 {
     const struct rsbx_podman_place own = { .seccomp_file = "/tmp/profile", .processes = 5 };
-    struct rsbx_slot_spec spec = command_spec();
+    struct rsbx_slot_spec spec = exec_slot_spec();
     char **words = NULL;
 
     (void)state;
@@ -162,13 +140,13 @@ static void words_of_the_policy_widen(void **state)
 static void a_list_is_never_cut(void **state)
 {
     struct rsbx_mount many[100];
-    struct rsbx_slot_spec spec = command_spec();
+    struct rsbx_slot_spec spec = exec_slot_spec();
     reposbx_error err = REPOSBX_ERROR_INIT;
     char **words = NULL;
 
     (void)state;
     for (size_t i = 0; i < 100; i++)
-        many[i] = mounts[0];
+        many[i] = exec_slot_mounts[0];
     spec.mounts = many;
     spec.mount_count = 100;
     assert_true(rsbx_podman_slot_words(&words, &spec, &place, &err) < 0);
