@@ -77,13 +77,13 @@ static int check_path(const char *path, size_t length, reposbx_error *err)
     return REPOSBX_OK;
 }
 
-static char *copy_path(const char *path, size_t length)
+static char *copy_path(const char *path, size_t length, const char *end)
 {
-    char *copy = malloc(length + 1);
+    char *copy = malloc(length + strlen(end) + 1);
 
     if (copy != NULL) {
         memcpy(copy, path, length);
-        copy[length] = '\0';
+        memcpy(copy + length, end, strlen(end) + 1);
     }
     return copy;
 }
@@ -106,11 +106,12 @@ int rsbx_diff_base(struct rsbx_diff *diff, const char *path, size_t path_length,
                    const uint8_t oid[RSBX_OID_BYTES], reposbx_error *err)
 {
     struct rsbx_diff_entry *larger, *entry;
+    const bool folder = mode == RSBX_DIFF_FOLDER;
     int rc = check_path(path, path_length, err);
 
     if (rc != REPOSBX_OK)
         return rc;
-    if (!mode_known(mode))
+    if (!folder && !mode_known(mode))
         return rsbx_fail(err, REPOSBX_EINVALID, "mode %o cannot stand in a tree", mode);
     if (diff->entry_count >= RSBX_MAX_ENTRIES)
         return rsbx_fail(err, REPOSBX_ELIMIT, "more than %u entries in the base tree",
@@ -120,14 +121,14 @@ int rsbx_diff_base(struct rsbx_diff *diff, const char *path, size_t path_length,
         return rsbx_fail_memory(err);
     diff->entries = larger;
     entry = &larger[diff->entry_count];
-    entry->path = copy_path(path, path_length);
+    entry->path = copy_path(path, path_length, folder ? "/" : "");
     if (entry->path == NULL)
         return rsbx_fail_memory(err);
-    entry->length = path_length;
+    entry->length = path_length + (folder ? 1 : 0);
     entry->mode = mode;
     memcpy(entry->oid, oid, RSBX_OID_BYTES);
     diff->entry_count++;
-    diff->sorted = false;
+    diff->entries_sorted = false;
     return REPOSBX_OK;
 }
 
@@ -174,7 +175,7 @@ int rsbx_diff_change(struct rsbx_diff *diff, struct rsbx_diff_change *change, re
         return rsbx_fail_memory(err);
     diff->items = larger;
     item = &larger[diff->item_count];
-    item->path = copy_path(change->path, change->path_length);
+    item->path = copy_path(change->path, change->path_length, "");
     if (item->path == NULL)
         return rsbx_fail_memory(err);
     item->length = change->path_length;
@@ -182,8 +183,30 @@ int rsbx_diff_change(struct rsbx_diff *diff, struct rsbx_diff_change *change, re
     take_side(&item->before, change->old_mode, &change->old_content);
     take_side(&item->after, change->new_mode, &change->new_content);
     diff->item_count++;
-    diff->sorted = false;
+    diff->items_sorted = false;
     return REPOSBX_OK;
+}
+
+bool rsbx_diff_changes_below(struct rsbx_diff *diff, const char *path, size_t path_length)
+{
+    size_t low = 0, high = diff->item_count;
+
+    rsbx_diff_sort_items(diff);
+    while (low < high) { /* the first path that does not stand before "FOLDER/" */
+        size_t middle = low + (high - low) / 2;
+        const struct rsbx_diff_item *item = &diff->items[middle];
+        size_t shared = item->length < path_length ? item->length : path_length;
+        int order = memcmp(item->path, path, shared);
+
+        if (order < 0 || (order == 0 && (item->length <= path_length ||
+                                         (unsigned char)item->path[path_length] < '/')))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < diff->item_count && diff->items[low].length > path_length &&
+           memcmp(diff->items[low].path, path, path_length) == 0 &&
+           diff->items[low].path[path_length] == '/';
 }
 
 const struct rsbx_diff_entry *rsbx_diff_find_entry(const struct rsbx_diff *diff, const char *path,

@@ -19,7 +19,8 @@
  *
  *     RSBX_AUTO(rsbx_diff) rsbx_diff_ptr diff = NULL;
  *     rsbx_diff_new(&diff, err);
- *     rsbx_diff_base(diff, path, length, mode, oid, err)         for every base entry, any order
+ *     rsbx_diff_base(diff, path, length, mode, oid, err)         for every base entry, or the folder
+ *                                                                that it is below, any order
  *     rsbx_diff_change(diff, &change, err)                       for every change
  *     rsbx_diff_run(&result, diff, &options, err)
  */
@@ -29,7 +30,10 @@ typedef struct rsbx_diff *rsbx_diff_ptr;
 int rsbx_diff_new(struct rsbx_diff **out, reposbx_error *err);
 void rsbx_diff_free(struct rsbx_diff *diff);
 
-/* One entry of the base tree. Modes 0100644, 0100755, 0120000; oid is the Git blob id. Copied. */
+/* One entry of the base tree. Modes 0100644, 0100755, 0120000; oid is the Git blob id. Or
+ * RSBX_DIFF_FOLDER and a tree id: everything below that folder, in which nothing changes. It is believed no
+ * more than the entries are: the id of the base tree follows from both. Copied. */
+#define RSBX_DIFF_FOLDER 0040000U
 int rsbx_diff_base(struct rsbx_diff *diff, const char *path, size_t path_length, uint32_t mode,
                    const uint8_t oid[20], reposbx_error *err);
 
@@ -47,6 +51,8 @@ struct rsbx_diff_change {
     struct rsbx_diff_content old_content, new_content;
 };
 int rsbx_diff_change(struct rsbx_diff *diff, struct rsbx_diff_change *change, reposbx_error *err);
+/* Whether any of the changes so far is below this folder. */
+bool rsbx_diff_changes_below(struct rsbx_diff *diff, const char *path, size_t path_length);
 
 struct rsbx_diff_options {
     uint64_t max_bytes;      /* of the patch; over it: REPOSBX_ELIMIT */

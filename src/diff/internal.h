@@ -14,7 +14,7 @@
 #define RSBX_OID_BYTES 20U
 
 struct rsbx_diff_entry {
-    char *path;
+    char *path; /* a folder's with a '/' behind, so that byte order is git's */
     size_t length;
     uint32_t mode;
     uint8_t oid[RSBX_OID_BYTES];
@@ -40,7 +40,7 @@ struct rsbx_diff {
     struct rsbx_diff_item *items;
     size_t item_count, item_capacity;
     uint64_t content_bytes;
-    bool sorted;
+    bool entries_sorted, items_sorted;
 };
 
 /* Counts of one path, as they go to the result. */
@@ -72,6 +72,7 @@ struct rsbx_diff_job {
     uint8_t base_tree[RSBX_OID_BYTES];
     bool base_only;
 };
+void rsbx_diff_sort_items(struct rsbx_diff *diff);
 /* The child's main (rsbx_child_work); payload is a struct rsbx_diff_job with a sorted diff. */
 int rsbx_diff_work(int pipe_fd, void *payload);
 
@@ -122,7 +123,7 @@ int rsbx_diff_prove(const struct rsbx_diff *diff, const char *patch, size_t patc
                     const uint8_t expected[RSBX_OID_BYTES], reposbx_error *err);
 
 /* Merges the base with `count` replacements in byte order (mode 0 removes) and computes the tree
- * id. */
+ * id. A path below a folder that stands as a whole is REPOSBX_EINVALID. */
 int rsbx_diff_merged_tree(uint8_t out[RSBX_OID_BYTES], const struct rsbx_diff *diff,
                           const struct rsbx_diff_entry *changes, size_t count, reposbx_error *err);
 

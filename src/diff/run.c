@@ -39,15 +39,18 @@ static int compare_items(const void *a, const void *b)
     return rsbx_bytes_compare(left->path, left->length, right->path, right->length);
 }
 
-static void sort(struct rsbx_diff *diff)
+static void sort_entries(struct rsbx_diff *diff)
 {
-    if (diff->sorted)
-        return;
-    if (diff->entry_count > 1)
+    if (!diff->entries_sorted && diff->entry_count > 1)
         qsort(diff->entries, diff->entry_count, sizeof *diff->entries, compare_entries);
-    if (diff->item_count > 1)
+    diff->entries_sorted = true;
+}
+
+void rsbx_diff_sort_items(struct rsbx_diff *diff)
+{
+    if (!diff->items_sorted && diff->item_count > 1)
         qsort(diff->items, diff->item_count, sizeof *diff->items, compare_items);
-    diff->sorted = true;
+    diff->items_sorted = true;
 }
 
 /* RLIMIT_AS counts what the child inherits, too. */
@@ -160,7 +163,8 @@ static int ask_child(struct reply *reply, struct rsbx_diff_job *job, uint64_t wa
     reposbx_error ended = REPOSBX_ERROR_INIT;
     int rc, end;
 
-    sort(job->diff);
+    sort_entries(job->diff);
+    rsbx_diff_sort_items(job->diff);
     rc = memory_limit(&limits.memory_bytes, job->diff, err);
     if (rc == REPOSBX_OK)
         rc = rsbx_child_start(&child, &limits, rsbx_diff_work, job, err);

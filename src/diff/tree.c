@@ -12,9 +12,10 @@
 #include "base/banned.h"
 
 /*
- * Tree ids from a sorted list of paths. Byte order of whole paths is git's order of tree entries at
- * every level (a folder sorts as if its name ended in '/'), and the entries below one folder stand
- * together; so one pass with one open buffer a level is enough. Depth is bounded by the path rules.
+ * Tree ids from a sorted list of paths, some of them folders that go by their own id. Byte order of
+ * whole paths is git's order of tree entries at every level (a folder sorts as if its name ended in
+ * '/'), and the entries below one folder stand together; so one pass with one open buffer a level is
+ * enough. Depth is bounded by the path rules.
  */
 
 /* One tree object: RSBX_MAX_ENTRIES entries with names of average length stay far below. */
@@ -117,12 +118,18 @@ static bool has_file(const struct builder *builder, const char *path, size_t len
     return false;
 }
 
+/* Without the slash behind a folder. */
+static size_t name_end(const struct rsbx_diff_entry *entry)
+{
+    return entry->mode == RSBX_DIFF_FOLDER ? entry->length - 1 : entry->length;
+}
+
 static int open_levels(struct builder *builder, const struct rsbx_diff_entry *entry,
                        reposbx_error *err)
 {
     for (;;) {
         size_t start = builder->levels[builder->depth].prefix;
-        const char *slash = memchr(entry->path + start, '/', entry->length - start);
+        const char *slash = memchr(entry->path + start, '/', name_end(entry) - start);
         size_t end;
 
         if (slash == NULL)
@@ -139,19 +146,45 @@ static int open_levels(struct builder *builder, const struct rsbx_diff_entry *en
     }
 }
 
-static int add_entry(struct builder *builder, const struct rsbx_diff_entry *entry,
-                     reposbx_error *err)
+static const char *mode_text(uint32_t mode)
 {
-    const char *mode = entry->mode == 0100755U   ? "100755 "
-                       : entry->mode == 0120000U ? "120000 "
-                                                 : "100644 ";
+    switch (mode) {
+    case RSBX_DIFF_FOLDER:
+        return "40000 ";
+    case 0100755U:
+        return "100755 ";
+    case 0120000U:
+        return "120000 ";
+    default:
+        return "100644 ";
+    }
+}
+
+static int check_order(const struct builder *builder, const struct rsbx_diff_entry *entry,
+                       reposbx_error *err)
+{
     const struct rsbx_diff_entry *last = builder->last;
-    size_t prefix;
-    int rc = REPOSBX_OK;
 
     if (last != NULL &&
         rsbx_bytes_compare(last->path, last->length, entry->path, entry->length) >= 0)
         return rsbx_fail(err, REPOSBX_EINVALID, "%s stands twice in a tree", entry->path);
+    if (last != NULL && last->mode == RSBX_DIFF_FOLDER && entry->length > last->length &&
+        memcmp(last->path, entry->path, last->length) == 0)
+        return rsbx_fail(err, REPOSBX_EINVALID, "%s is below a folder that stands as a whole",
+                         entry->path);
+    if (entry->mode == RSBX_DIFF_FOLDER && has_file(builder, entry->path, name_end(entry)))
+        return rsbx_fail(err, REPOSBX_EINVALID, "%.*s is both a file and a folder",
+                         (int)name_end(entry), entry->path);
+    return REPOSBX_OK;
+}
+
+static int add_entry(struct builder *builder, const struct rsbx_diff_entry *entry,
+                     reposbx_error *err)
+{
+    const struct rsbx_diff_entry *last = builder->last;
+    size_t prefix;
+    int rc = check_order(builder, entry, err);
+
     while (rc == REPOSBX_OK && builder->depth > 0) {
         prefix = builder->levels[builder->depth].prefix;
         if (entry->length > prefix && memcmp(entry->path, last->path, prefix) == 0)
@@ -164,8 +197,8 @@ static int add_entry(struct builder *builder, const struct rsbx_diff_entry *entr
         return rc;
     prefix = builder->levels[builder->depth].prefix;
     builder->last = entry;
-    return append_entry(&builder->levels[builder->depth].body, mode, entry->path + prefix,
-                        entry->length - prefix, entry->oid, err);
+    return append_entry(&builder->levels[builder->depth].body, mode_text(entry->mode),
+                        entry->path + prefix, name_end(entry) - prefix, entry->oid, err);
 }
 
 int rsbx_diff_tree_id(uint8_t out[RSBX_OID_BYTES], const struct rsbx_diff_entry *const *entries,

@@ -225,6 +225,25 @@ static int on_base(void *payload, const char *path, size_t length, uint32_t mode
     return rsbx_diff_base(payload, path, length, mode, oid, err);
 }
 
+/* A folder without changes goes by its id: the tree ids above it bind that. */
+static bool on_wanted(void *payload, const char *path, size_t length)
+{
+    return rsbx_diff_changes_below(payload, path, length);
+}
+
+static int on_folder(void *payload, const char *path, size_t length, const uint8_t oid[20],
+                     reposbx_error *err)
+{
+    return rsbx_diff_base(payload, path, length, RSBX_DIFF_FOLDER, oid, err);
+}
+
+static int read_base(struct rsbx_diff *diff, struct rsbx_session *session, reposbx_error *err)
+{
+    const struct rsbx_manifest_view view = { on_base, on_wanted, on_folder, diff };
+
+    return rsbx_manifest_read(session, &view, err);
+}
+
 static int run_scan(struct scan *scan, struct rsbx_session *session, reposbx_error *err)
 {
     struct rsbx_ask ask = { .want = rsbx_want_control(session, "control"),
@@ -348,7 +367,7 @@ int rsbx_session_diff(reposbx_diff_result *out, struct rsbx_session *session,
     }
     RSBX_FAULT("diff.scanned");
     if (rc == 0)
-        rc = rsbx_manifest_read(session, on_base, diff, err);
+        rc = read_base(diff, session, err);
     if (rc == 0)
         rc = make_patch(&result, diff, session, max_bytes, err);
     if (rc != 0)

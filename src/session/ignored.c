@@ -139,11 +139,12 @@ int rsbx_session_ignore(struct rsbx_ignore **out, struct rsbx_session *session, 
 {
     RSBX_AUTO(rsbx_ignore) rsbx_ignore_ptr ignore = NULL;
     struct reading reading = { .content = RSBX_BUF_INIT(MAX_IGNORE_BYTES) };
+    const struct rsbx_manifest_view view = { .entry = on_manifest, .payload = &reading };
     int rc = rsbx_ignore_new(&ignore, err);
 
     reading.ignore = ignore;
     if (rc == 0)
-        rc = rsbx_manifest_read(session, on_manifest, &reading, err);
+        rc = rsbx_manifest_read(session, &view, err);
     if (rc == 0 && reading.count > 0)
         rc = read_files(&reading, session, err);
     reading_dispose(&reading);

@@ -281,7 +281,16 @@ int rsbx_manifest_commit(struct rsbx_manifest_writer *writer, reposbx_error *err
 void rsbx_manifest_free(struct rsbx_manifest_writer *writer);
 typedef int (*rsbx_manifest_entry)(void *payload, const char *path, size_t length, uint32_t mode,
                                    const uint8_t oid[20], uint64_t size, reposbx_error *err);
-int rsbx_manifest_read(struct rsbx_session *session, rsbx_manifest_entry entry, void *payload,
+struct rsbx_manifest_view {
+    rsbx_manifest_entry entry;
+    /* Whether what is below a folder is wanted; NULL: all is. Of a folder that is not, `folder` is told in
+     * place of its entries. */
+    bool (*wanted)(void *payload, const char *path, size_t length);
+    int (*folder)(void *payload, const char *path, size_t length, const uint8_t oid[20],
+                  reposbx_error *err);
+    void *payload;
+};
+int rsbx_manifest_read(struct rsbx_session *session, const struct rsbx_manifest_view *view,
                        reposbx_error *err);
 
 /* -- ignored.c -- */

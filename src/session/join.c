@@ -17,7 +17,7 @@
 
 /* Of how a baseline lies in its store: another number, other stores. */
 #define GUEST_KIND "guest1"
-#define BASELINE_KIND "base1"
+#define BASELINE_KIND "base2"
 
 void rsbx_join_release(struct rsbx_joined *joined)
 {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "source/source.h"
+#include "source/treeid.h"
 
 /*
  * What the files of this room share. Child side, in the order of work: repo.c (the folder and its
@@ -277,19 +278,8 @@ int rsbx_wire_done(struct rsbx_wire *wire, reposbx_error *err);
 /* The child's main, for rsbx_child_start; payload is a const struct rsbx_source_options. */
 int rsbx_reader_main(int pipe_fd, void *payload);
 
-/* ---- treeid.c, parent side ---- */
+/* ---- parent side ---- */
 
-struct rsbx_treeid;
-
-int rsbx_treeid_new(struct rsbx_treeid **out, reposbx_error *err);
-void rsbx_treeid_free(struct rsbx_treeid *treeid);
-/* Adds one leaf, in walk order: `mode` as in the commit, `streamed_mode` as handed out, 0 for what
- * is left out. */
-int rsbx_treeid_add(struct rsbx_treeid *treeid, const char *path, size_t length, uint32_t mode,
-                    uint32_t streamed_mode, const uint8_t *oid, reposbx_error *err);
-/* The tree id of everything that was added, and of what was streamed. */
-int rsbx_treeid_finish(uint8_t full[RSBX_OID_BYTES], uint8_t streamed[RSBX_OID_BYTES],
-                       struct rsbx_treeid *treeid, reposbx_error *err);
 /* Order of two leaf paths in the walk: <0, 0, >0. */
 int rsbx_walk_compare(const char *a, size_t a_length, const char *b, size_t b_length);
 

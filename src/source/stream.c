@@ -308,7 +308,7 @@ static int start(struct rsbx_source *source, const struct rsbx_source_options *o
         return rsbx_fail_memory(err);
     if (source->sha1 == NULL || source->context == NULL)
         return rsbx_fail(err, REPOSBX_EINTERNAL, "libcrypto has no SHA-1");
-    rc = rsbx_treeid_new(&source->treeid, err);
+    rc = rsbx_treeid_new(&source->treeid, NULL, err);
     if (rc == 0)
         rc = rsbx_child_start(&source->child, &bounds, rsbx_reader_main, &source->options, err);
     if (rc != 0)

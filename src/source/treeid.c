@@ -45,14 +45,18 @@ struct rsbx_treeid {
     EVP_MD_CTX *context;
     uint8_t *bytes; /* of one tree object */
     size_t bytes_room;
+    struct rsbx_treeid_watch watch;
 };
 
-int rsbx_treeid_new(struct rsbx_treeid **out, reposbx_error *err)
+int rsbx_treeid_new(struct rsbx_treeid **out, const struct rsbx_treeid_watch *watch,
+                    reposbx_error *err)
 {
     struct rsbx_treeid *treeid = calloc(1, sizeof *treeid);
 
     if (treeid == NULL)
         return rsbx_fail_memory(err);
+    if (watch != NULL)
+        treeid->watch = *watch;
     treeid->sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
     treeid->context = EVP_MD_CTX_new();
     if (treeid->sha1 == NULL || treeid->context == NULL) {
@@ -216,6 +220,25 @@ static int hash_both(uint8_t full[RSBX_OID_BYTES], uint8_t streamed[RSBX_OID_BYT
     return rc;
 }
 
+static int tell_closed(const struct rsbx_treeid *treeid, const uint8_t oid[RSBX_OID_BYTES],
+                       reposbx_error *err)
+{
+    char path[RSBX_MAX_PATH_BYTES + 1];
+    size_t length = 0;
+
+    for (size_t i = 1; i <= treeid->depth; i++) {
+        const struct level *level = &treeid->levels[i];
+
+        if (length + level->name_length + 1 > sizeof path)
+            return rsbx_fail(err, REPOSBX_EPROTOCOL, "a path that is too deep or too long");
+        if (i > 1)
+            path[length++] = '/';
+        memcpy(path + length, level->name, level->name_length);
+        length += level->name_length;
+    }
+    return treeid->watch.closed(treeid->watch.payload, treeid->depth, path, length, oid, err);
+}
+
 /* Closes the deepest open folder and enters it in the one above. */
 static int close_level(struct rsbx_treeid *treeid, reposbx_error *err)
 {
@@ -225,6 +248,8 @@ static int close_level(struct rsbx_treeid *treeid, reposbx_error *err)
     bool empty;
     int rc = hash_both(done.oid, done.streamed_oid, &empty, treeid, level, err);
 
+    if (rc == 0 && treeid->watch.closed != NULL)
+        rc = tell_closed(treeid, done.streamed_oid, err);
     if (rc != 0)
         return rc;
     treeid->depth--;
@@ -279,6 +304,8 @@ static int go_to(const char **name, struct rsbx_treeid *treeid, const char *path
         level = &treeid->levels[++treeid->depth];
         level->name_length = (uint16_t)(slash - at);
         memcpy(level->name, at, level->name_length);
+        if (treeid->watch.opened != NULL)
+            treeid->watch.opened(treeid->watch.payload, treeid->depth);
         at = slash + 1;
     }
     *name = at;

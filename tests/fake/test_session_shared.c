@@ -246,7 +246,7 @@ static void a_foreign_baseline_is_refused(void **state)
     ssize_t length;
     int fd;
 
-    in_state(here, "cat shared/base1-*/record.json > record");
+    in_state(here, "cat shared/base2-*/record.json > record");
     (void)snprintf(path, sizeof path, "%s/record", here->place.state);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     length = read(fd, record, sizeof record - 1);

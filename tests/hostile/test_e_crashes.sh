@@ -85,7 +85,7 @@ points() {
 
 # Names in the state folder that have no business there.
 allowed='^\./(sessions|shared)$'
-allowed+='|^\./shared/(guest1|base1)-[0-9a-f]+-[0-9a-f]+(/(lock|record\.json|manifest|sbx-[0-9a-f]{32}))?$'
+allowed+='|^\./shared/(guest1|base2)-[0-9a-f]+-[0-9a-f]+(/(lock|record\.json|manifest|sbx-[0-9a-f]{32}))?$'
 allowed+='|^\./sessions/sbx-[0-9a-f]{32}(/(audit|journal|keepers|lock|manifest|metadata\.json|spec\.json'
 allowed+='|audit/(events\.jsonl|head\.json|streams|streams/cmd-[0-9]+\.(stdout|stderr))))?$'
 strangers() {

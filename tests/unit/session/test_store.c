@@ -196,6 +196,7 @@ static void the_manifest_comes_back_and_a_cut_one_is_refused(void **state)
     const uint8_t oid[20] = { [19] = 7 };
     struct rsbx_manifest_writer *writer = NULL;
     struct entries entries = { 0 };
+    const struct rsbx_manifest_view all = { .entry = count_entry, .payload = &entries };
     struct rsbx_buf bytes = RSBX_BUF_INIT(4096);
 
     assert_int_equal(rsbx_manifest_begin(&writer, fixture->session, NULL), 0);
@@ -204,20 +205,97 @@ static void the_manifest_comes_back_and_a_cut_one_is_refused(void **state)
     assert_int_equal(rsbx_manifest_add(writer, "c", 1, 0100755, oid, 1ULL << 33, NULL), 0);
     assert_int_equal(rsbx_manifest_commit(writer, NULL), 0);
     rsbx_manifest_free(writer);
-    assert_int_equal(rsbx_manifest_read(fixture->session, count_entry, &entries, NULL), 0);
+    assert_int_equal(rsbx_manifest_read(fixture->session, &all, NULL), 0);
     assert_int_equal(entries.count, 2);
     assert_string_equal(entries.last, "c");
     assert_int_equal(rsbx_read_file_at(&bytes, fixture->session->dir_fd, "manifest", NULL), 0);
     for (size_t cut = 0; cut < bytes.length; cut++) {
-        bool at_edge = cut == 8 || cut == 8 + 36 + 4;
-
         assert_int_equal(rsbx_replace_file_at(fixture->session->dir_fd, "manifest", bytes.data, cut,
                                               NULL),
                          0);
-        assert_int_equal(rsbx_manifest_read(fixture->session, count_entry, &entries, NULL),
-                         at_edge ? 0 : REPOSBX_EIO);
+        assert_int_equal(rsbx_manifest_read(fixture->session, &all, NULL), REPOSBX_EIO);
     }
     rsbx_buf_dispose(&bytes);
+}
+
+/* What a reader that wants some folders alone is told, one word each. */
+struct seen {
+    const char *wanted; /* folders between spaces */
+    char words[256];
+};
+
+static void say(struct seen *seen, const char *path, size_t length, const char *end)
+{
+    size_t used = strlen(seen->words);
+
+    (void)snprintf(seen->words + used, sizeof seen->words - used, "%.*s%s ", (int)length, path, end);
+}
+
+static int see_entry(void *payload, const char *path, size_t length, uint32_t mode,
+                     const uint8_t oid[20], uint64_t size, reposbx_error *err)
+{
+    (void)mode;
+    (void)oid;
+    (void)size;
+    (void)err;
+    say(payload, path, length, "");
+    return 0;
+}
+
+static bool see_wanted(void *payload, const char *path, size_t length)
+{
+    const struct seen *seen = payload;
+    char word[64];
+
+    (void)snprintf(word, sizeof word, " %.*s ", (int)length, path);
+    return strstr(seen->wanted, word) != NULL;
+}
+
+static int see_folder(void *payload, const char *path, size_t length, const uint8_t oid[20],
+                      reposbx_error *err)
+{
+    char end[16];
+
+    (void)err;
+    (void)snprintf(end, sizeof end, "=%02x%02x", oid[0], oid[1]);
+    say(payload, path, length, end);
+    return 0;
+}
+
+/* All files are 100644 and empty. Ids by git: 2c36… of a, 2a26… of a/b, 8ac4… of f, 92a1… of x, 8417… of
+ * x/y; x begins where x/y does. */
+static void folders_are_left_out_by_their_id(void **state)
+{
+    static const uint8_t empty[20] = { 0xe6, 0x9d, 0xe2, 0x9b, 0xb2, 0xd1, 0xd6, 0x43, 0x4b, 0x8b,
+                                       0x29, 0xae, 0x77, 0x5a, 0xd8, 0xc2, 0xe4, 0x8c, 0x53, 0x91 };
+    static const char *const paths[] = { "z", "a/e", "a/b/d", "f/g", "x/y/q" };
+    static const struct {
+        const char *wanted, *words;
+    } cases[] = {
+        { " ", "z a=2c36 f=8ac4 x=92a1 " },
+        { " a ", "z a/e a/b=2a26 f=8ac4 x=92a1 " },
+        { " a a/b ", "z a/e a/b/d f=8ac4 x=92a1 " },
+        { " f x ", "z a=2c36 f/g x/y=8417 " },
+        { " a/b ", "z a=2c36 f=8ac4 x=92a1 " }, /* inside of one that is not wanted */
+        { " a a/b f x x/y ", "z a/e a/b/d f/g x/y/q " },
+    };
+    struct fixture *fixture = *state;
+    struct rsbx_manifest_writer *writer = NULL;
+
+    assert_int_equal(rsbx_manifest_begin(&writer, fixture->session, NULL), 0);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        assert_int_equal(rsbx_manifest_add(writer, paths[i], strlen(paths[i]), 0100644, empty, 0,
+                                           NULL),
+                         0);
+    assert_int_equal(rsbx_manifest_commit(writer, NULL), 0);
+    rsbx_manifest_free(writer);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct seen seen = { .wanted = cases[i].wanted };
+        const struct rsbx_manifest_view view = { see_entry, see_wanted, see_folder, &seen };
+
+        assert_int_equal(rsbx_manifest_read(fixture->session, &view, NULL), 0);
+        assert_string_equal(seen.words, cases[i].words);
+    }
 }
 
 int main(void)
@@ -230,6 +308,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_torn_journal_is_a_prefix, setup, teardown),
         cmocka_unit_test_setup_teardown(a_folder_that_others_can_write_to_is_refused, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(folders_are_left_out_by_their_id, setup, teardown),
         cmocka_unit_test_setup_teardown(the_manifest_comes_back_and_a_cut_one_is_refused, setup,
                                         teardown),
     };
