@@ -39,7 +39,9 @@ static int find_all(struct rsbx_lazy *lazy, void *library, reposbx_error *err)
 
 static int load(struct rsbx_lazy *lazy, reposbx_error *err)
 {
-    void *library = dlopen(lazy->soname, RTLD_NOW | RTLD_LOCAL);
+    /* Not RTLD_NOW: it would bind every function of everything behind the library, which takes longer than
+     * what most calls are for. Those that we call are looked up below. */
+    void *library = dlopen(lazy->soname, RTLD_LAZY | RTLD_LOCAL);
     int rc;
 
     if (library == NULL)
