@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPython as a module: installed once from the package that $REPOSBX_TEST_PYTHON_WASM names, or found
- * in the state folder $REPOSBX_TEST_WASM_STATE where it is already. */
+/* CPython as a module: what install-python.sh installed from the package that $REPOSBX_TEST_PYTHON_WASM names, or
+ * what the state folder $REPOSBX_TEST_WASM_STATE holds. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -24,34 +24,15 @@
 
 #define MIB (1024ULL * 1024ULL)
 
-static struct place place;
 static struct rsbx_wasm_module *python;
-
-static int tell(void *payload, const char *step, unsigned done, unsigned total)
-{
-    (void)payload;
-    if (total == 0 || done % 10 == 0 || done == total)
-        (void)fprintf(stderr, "%s %u/%u\n", step, done, total);
-    return 0;
-}
 
 static int setup(void **state)
 {
-    struct rsbx_wasm_install_options options = RSBX_WASM_INSTALL_OPTIONS_INIT;
     const char *there = getenv("REPOSBX_TEST_WASM_STATE");
-    const char *level = getenv("REPOSBX_TEST_WASM_OPTIMISATION");
-    char digest[RSBX_WASM_DIGEST_BYTES];
     reposbx_error err = REPOSBX_ERROR_INIT;
 
     (void)state;
-    place_make(&place);
-    options.progress = tell;
-    /* Compiling it with care takes minutes, and changes nothing but the speed. */
-    options.optimisation = level != NULL ? level : "none";
-    if (there == NULL &&
-        rsbx_wasm_install(digest, place.state, getenv("REPOSBX_TEST_PYTHON_WASM"), &options, &err) != 0)
-        fail_msg("%s", err.message);
-    if (rsbx_wasm_find(&python, there != NULL ? there : place.state, NULL, &err) != 0)
+    if (rsbx_wasm_find(&python, there != NULL ? there : PYTHON_STATE, NULL, &err) != 0)
         fail_msg("%s", err.message);
     return 0;
 }
@@ -60,7 +41,6 @@ static int teardown(void **state)
 {
     (void)state;
     rsbx_wasm_module_free(python);
-    place_remove(&place);
     return 0;
 }
 
