@@ -47,7 +47,7 @@ static int run(const struct rsbx_cli_call *call)
 
 static const struct rsbx_cli_option table[] = {
     { "size", 0, RSBX_CLI_COUNT, offsetof(struct options, size), "N",
-      "Containers that wait, and jobs that may run at a time. Default: 1, at most 64." },
+      "Containers or processes that wait, and jobs that may run at a time. Default: 1, at most 64." },
     { "language", 'l', RSBX_CLI_TEXT, offsetof(struct options, language), "LANGUAGE",
       "python (the default), bash or node." },
     { "policy", 0, RSBX_CLI_TEXT, offsetof(struct options, policy), "FILE|NAME",
@@ -58,12 +58,14 @@ static const struct rsbx_cli_option table[] = {
 const struct rsbx_cli_command rsbx_cli_pool_serve = {
     .group = "pool",
     .name = "serve",
-    .summary = "keep containers waiting for reposbx run",
+    .summary = "keep containers or WebAssembly processes waiting for reposbx run",
     .operands = "",
     .text = "Keeps N containers of one language waiting and serves them to this user's reposbx run "
             "over a socket in the state folder, until it is told to stop. A container serves one "
             "job and is replaced in the background. A job more than N at a time is refused at once "
-            "(exit code 75).",
+            "(exit code 75).\n"
+            "With --engine wasm, or where the policy demands WebAssembly for python, what waits is a "
+            "process of the installed module that has done its start; it serves one job likewise.",
     .example = "reposbx pool serve --size 2 --language python --policy my-run.json",
     .options = table,
     .options_size = sizeof(struct options),

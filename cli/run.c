@@ -246,8 +246,9 @@ const struct rsbx_cli_command rsbx_cli_run = {
             "prints what it printed, at most 64 KiB; with --json prints the result document "
             "instead. Nothing is kept but the audit record.\n"
             "The code runs in a waiting container where reposbx pool serve has one for it, else in "
-            "one that is made for it. --engine podman, docker or auto chooses who runs it; auto, the "
-            "default, takes podman when it answers, else docker. The result names the engine.",
+            "one that is made for it. --engine podman, docker, wasm or auto chooses who runs it; auto, "
+            "the default, takes WebAssembly for python where the policy and the job let it and a module "
+            "is installed, else podman when it answers, else docker. The result names the engine.",
     .exits = "The code's own; 128 + n when signal n killed it; 124 timed out; 122 output limit "
              "reached; 137 killed for memory; 75 when the pool is full. With --json: 0 whenever the "
              "sandbox itself worked, unless --passthrough is given.",

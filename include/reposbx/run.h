@@ -82,7 +82,7 @@ typedef struct reposbx_run_result {
     double duration_s;
     char engine[16];         /* who ran it: "podman", "docker", "wasm" */
     char language[16];
-    int warm;                /* 1: in a container of the pool that was waiting */
+    int warm;                /* 1: in a container or process that was waiting */
     char image_id[80];       /* the image as the policy names it; "" for WebAssembly */
 } reposbx_run_result;
 
@@ -136,7 +136,9 @@ int reposbx_runner_run_once(reposbx_run_result *out, reposbx_runner *runner,
 
 /* A container that waits: its limits have been seen from inside, its job is still unknown. It serves
  * one job; there is no reset, since a container that nobody used before is what a reset would have
- * to prove. */
+ * to prove. With the engine "wasm", or "auto" where the policy demands WebAssembly for python, it is a
+ * process of the installed module that has got to the end of its start; it dies with the thread that
+ * started it. */
 typedef struct reposbx_warm reposbx_warm;
 int reposbx_runner_start(reposbx_warm **out, reposbx_runner *runner, const char *language,
                          reposbx_error *err);
@@ -162,15 +164,16 @@ typedef struct reposbx_pool_stats {
     double p50_ms, p95_ms;   /* from taking a job to its result, of the last 1000 */
 } reposbx_pool_stats;
 
-/* `size` containers (1 to 64) for one language: also the number of jobs that may run at a time.
- * Makes none yet. The runner must outlive the pool. */
+/* `size` containers, or processes of a module, (1 to 64) for one language: also the number of jobs that
+ * may run at a time. Makes none yet. The runner must outlive the pool. */
 int reposbx_warm_pool_open(reposbx_warm_pool **out, reposbx_runner *runner, const char *language,
                            unsigned int size, reposbx_error *err);
 /* Makes what is missing, in the calling thread. */
 int reposbx_warm_pool_prewarm(reposbx_warm_pool *pool, reposbx_error *err);
 /* Runs the spec in a waiting container, which is replaced in the background afterwards. Over the
  * pool's size: REPOSBX_EBUSY (SandboxBusyError) at once. A spec that does not fit the pool (another
- * language, other limits): REPOSBX_EINVALID. */
+ * language, other limits, what WebAssembly cannot have, or containers where the policy demands
+ * WebAssembly): REPOSBX_EINVALID. */
 int reposbx_warm_pool_run(reposbx_run_result *out, reposbx_warm_pool *pool,
                           const reposbx_exec_spec *spec, reposbx_error *err);
 void reposbx_warm_pool_stats(reposbx_pool_stats *out, reposbx_warm_pool *pool);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One container with the guest in it: made, shown to be what the policy says, and removed. */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "base/text.h"
 #include "provider/hello.h"
 #include "run/internal.h"
+#include "wasm/wasm.h"
 
 #include "base/banned.h"
 
@@ -108,9 +110,31 @@ int rsbx_warm_make(struct rsbx_warm *out, struct rsbx_runner *runner,
     return rc;
 }
 
+const char *rsbx_warm_engine(const struct rsbx_warm *warm)
+{
+    return warm->process != NULL ? "wasm" : warm->engine->ops->name;
+}
+
+bool rsbx_warm_quiet(const struct rsbx_warm *warm)
+{
+    struct pollfd ready = { .events = POLLIN };
+
+    if (warm->process != NULL)
+        return rsbx_wasm_process_waits(warm->process);
+    ready.fd = warm->link->ops->fd(warm->link);
+    return poll(&ready, 1, 0) == 0;
+}
+
 int rsbx_warm_remove(struct rsbx_warm *warm, reposbx_error *err)
 {
-    int rc = warm->engine->ops->destroy(warm->engine, warm->name, warm->link, err);
+    int rc;
+
+    if (warm->process != NULL) {
+        rsbx_wasm_process_free(warm->process);
+        warm->process = NULL;
+        return REPOSBX_OK;
+    }
+    rc = warm->engine->ops->destroy(warm->engine, warm->name, warm->link, err);
 
     if (rc == 0)
         rsbx_live_gone(warm->live, warm->name);

@@ -175,37 +175,57 @@ enum rsbx_run_route { RSBX_ROUTE_CONTAINER, RSBX_ROUTE_WASM };
 int rsbx_run_route(enum rsbx_run_route *out, const char *address,
                    const struct rsbx_run_order *order, const reposbx_policy *policy,
                    int wasm_code, const reposbx_error *wasm_why, reposbx_error *err);
+/* Whether the order needs nothing that a module cannot have. */
+bool rsbx_run_fits_wasm(const struct rsbx_run_order *order, const reposbx_policy *policy);
+/* Whether what waits for jobs of a language is a module's process and no container. */
+bool rsbx_run_waits_as_wasm(const char *address, const struct rsbx_run_language *language,
+                            const reposbx_policy *policy);
+/* REPOSBX_EUNAVAILABLE: what is demanded is not ready, and why. */
+int rsbx_run_not_ready(const reposbx_error *why, reposbx_error *err);
 
-/* -- wasm.c -- */
+/* -- box.c: one container, or one process of a module -- */
 struct rsbx_wasm_module;
-/* The module that runs python, checked. */
-int rsbx_run_wasm_open(struct rsbx_wasm_module **out, const struct rsbx_runner *runner,
-                       reposbx_error *err);
-/* The whole of one job. */
-int rsbx_run_wasm(reposbx_run_result *out, struct rsbx_runner *runner,
-                  const struct rsbx_wasm_module *module, const struct rsbx_run_order *order,
-                  char run_id[RSBX_RUN_NAME_BYTES], reposbx_error *err);
-
-/* -- box.c: one container -- */
+struct rsbx_wasm_process;
 struct rsbx_warm {
-    struct rsbx_run_engine *engine; /* borrowed */
-    struct rsbx_live *live;         /* borrowed */
     const struct rsbx_run_language *language;
-    struct rsbx_run_image image;
     reposbx_limits limits;
     char name[RSBX_RUN_NAME_BYTES];
+    /* a module's process: of what follows it has nothing */
+    struct rsbx_wasm_process *process; /* NULL: a container */
+    char module[65];                   /* its digest */
+    /* a container */
+    struct rsbx_run_engine *engine; /* borrowed */
+    struct rsbx_live *live;         /* borrowed */
+    struct rsbx_run_image image;
     struct rsbx_link *link;         /* belongs to talk */
     struct rsbx_talk *talk;
     struct rsbx_hello hello;
 };
 int rsbx_run_new_name(char out[RSBX_RUN_NAME_BYTES], reposbx_error *err);
-/* Makes one, and compares its hello with the policy. */
+/* Makes a container, and compares its hello with the policy. */
 int rsbx_warm_make(struct rsbx_warm *out, struct rsbx_runner *runner,
                    struct rsbx_run_engine *engine, struct rsbx_live *live,
                    const struct rsbx_run_language *language, const reposbx_limits *limits,
                    const char *role, reposbx_error *err);
+/* "podman", "docker", "wasm" */
+const char *rsbx_warm_engine(const struct rsbx_warm *warm);
+/* Whether it still waits: it has not ended, and has said nothing. */
+bool rsbx_warm_quiet(const struct rsbx_warm *warm);
 /* Removes it and sees that it is gone. */
 int rsbx_warm_remove(struct rsbx_warm *warm, reposbx_error *err);
+
+/* -- wasm.c -- */
+/* The module that runs python, checked. */
+int rsbx_run_wasm_open(struct rsbx_wasm_module **out, const struct rsbx_runner *runner,
+                       reposbx_error *err);
+/* A process of it. `waits`: started for a job that is not known yet, and it has got as far as it can
+ * without one; it dies with the calling thread. */
+int rsbx_run_wasm_start(struct rsbx_warm *out, const struct rsbx_wasm_module *module,
+                        const struct rsbx_run_language *language, const reposbx_limits *limits,
+                        bool waits, reposbx_error *err);
+int rsbx_run_wasm_job(reposbx_run_result *out, struct rsbx_warm *warm,
+                      const struct rsbx_run_order *order, const struct rsbx_buf *program,
+                      uint64_t audit_log_bytes, reposbx_error *err);
 
 /* -- job.c -- */
 int rsbx_job_run(reposbx_run_result *out, struct rsbx_warm *warm,
@@ -236,6 +256,8 @@ struct rsbx_runner {
 /* The engine that containers of the runner use, settled and opened at its first use. */
 int rsbx_runner_engine(struct rsbx_run_engine **engine, struct rsbx_live **live,
                        struct rsbx_runner *runner, reposbx_error *err);
+/* Who runs what the runner keeps waiting: "podman", "docker", "wasm"; "none" until that is settled. */
+const char *rsbx_runner_kind(struct rsbx_runner *runner, const char *language);
 /* Where the job goes: *module (NULL: to a container, whose image is then allowed; free it). */
 int rsbx_runner_route(struct rsbx_wasm_module **module, struct rsbx_runner *runner,
                       struct rsbx_run_order *order, reposbx_error *err);

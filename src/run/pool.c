@@ -15,7 +15,6 @@
  *  3. A job that may run and finds no container waits for the next one, at most as long as one of
  *     its own would take.
  */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -216,14 +215,6 @@ int rsbx_pool_prewarm(struct rsbx_pool *pool, reposbx_error *err)
     return rc;
 }
 
-/* A container that waits says nothing: one that does has ended, or is not what it was. */
-static bool quiet(const struct rsbx_warm *warm)
-{
-    struct pollfd ready = { .fd = warm->link->ops->fd(warm->link), .events = POLLIN };
-
-    return poll(&ready, 1, 0) == 0;
-}
-
 /* The one that has waited longest and still does; called with the lock. */
 static struct place *take_ready(struct rsbx_pool *pool)
 {
@@ -236,7 +227,7 @@ static struct place *take_ready(struct rsbx_pool *pool)
             if (place->state == PLACE_READY && (oldest == NULL || place->since < oldest->since))
                 oldest = place;
         }
-        if (oldest == NULL || quiet(oldest->warm))
+        if (oldest == NULL || rsbx_warm_quiet(oldest->warm))
             return oldest;
         oldest->state = PLACE_USED;
         pool->stats.discards++;
@@ -294,6 +285,27 @@ static void leave(struct rsbx_pool *pool, struct place *place, bool healthy, dou
     (void)pthread_cond_broadcast(&pool->changed);
 }
 
+/* Whether what waits here may take the order. */
+static int check_fit(const struct rsbx_pool *pool, const struct rsbx_run_order *order,
+                     reposbx_error *err)
+{
+    const reposbx_policy *policy = pool->runner->policy;
+    bool wasm = rsbx_run_waits_as_wasm(pool->runner->address, pool->language, policy);
+    bool fits = rsbx_run_fits_wasm(order, policy);
+
+    if (order->language != pool->language || !order->usual)
+        return rsbx_fail(err, REPOSBX_EINVALID,
+                         "the spec does not fit the pool: its language or its limits differ");
+    if (wasm)
+        return fits ? REPOSBX_OK
+                    : rsbx_fail(err, REPOSBX_EINVALID, "the spec does not fit the pool: it asks for what "
+                                                       "WebAssembly cannot have");
+    if (fits && policy->wasm == RSBX_WASM_REQUIRE)
+        return rsbx_fail(err, REPOSBX_EINVALID, "the spec does not fit the pool: the policy demands "
+                                                "WebAssembly, and this pool has containers");
+    return rsbx_run_check_image(order, policy, err);
+}
+
 int rsbx_pool_run(reposbx_run_result *out, struct rsbx_pool *pool, const reposbx_exec_spec *spec,
                   reposbx_error *err)
 {
@@ -308,14 +320,10 @@ int rsbx_pool_run(reposbx_run_result *out, struct rsbx_pool *pool, const reposbx
     if (err == NULL)
         err = &own;
     rc = rsbx_run_check(&order, spec, pool->runner->policy, err);
-    if (rc == 0 && (order.language != pool->language || !order.usual))
-        return rsbx_fail(err, REPOSBX_EINVALID,
-                         "the spec does not fit the pool: its language or its limits differ");
-    if (rc == 0 && pool->runner->policy->wasm == RSBX_WASM_REQUIRE)
-        rc = rsbx_fail(err, REPOSBX_EPOLICY, "run.wasm: the policy demands WebAssembly, and a pool has "
-                                             "containers");
     if (rc == 0)
-        rc = rsbx_run_check_image(&order, pool->runner->policy, err);
+        rc = check_fit(pool, &order, err);
+    if (rc == REPOSBX_EINVALID)
+        return rc; /* it may run elsewhere: no failure to be recorded */
     if (rc == 0) {
         (void)pthread_mutex_lock(&pool->mutex);
         rc = enter(&place, &waited, pool, err);

@@ -10,10 +10,27 @@
 
 #include "base/banned.h"
 
-static bool fits_wasm(const struct rsbx_run_order *order, const reposbx_policy *policy)
+bool rsbx_run_fits_wasm(const struct rsbx_run_order *order, const reposbx_policy *policy)
 {
     return strcmp(order->language->name, "python") == 0 && order->spec->input_count == 0 &&
            order->spec->env_count == 0 && policy->network == RSBX_NETWORK_NONE;
+}
+
+bool rsbx_run_waits_as_wasm(const char *address, const struct rsbx_run_language *language,
+                            const reposbx_policy *policy)
+{
+    return strcmp(address, "wasm") == 0 ||
+           (strcmp(address, "auto") == 0 && policy->wasm == RSBX_WASM_REQUIRE &&
+            policy->network == RSBX_NETWORK_NONE && strcmp(language->name, "python") == 0);
+}
+
+int rsbx_run_not_ready(const reposbx_error *why, reposbx_error *err)
+{
+    (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "WebAssembly is demanded and not ready: %s",
+                    why->message);
+    if (why->hint[0] != '\0')
+        rsbx_hint(err, "%s", why->hint);
+    return REPOSBX_EUNAVAILABLE;
 }
 
 int rsbx_run_route(enum rsbx_run_route *out, const char *address,
@@ -21,7 +38,7 @@ int rsbx_run_route(enum rsbx_run_route *out, const char *address,
                    int wasm_code, const reposbx_error *wasm_why, reposbx_error *err)
 {
     bool asked = strcmp(address, "wasm") == 0;
-    bool fits = fits_wasm(order, policy);
+    bool fits = rsbx_run_fits_wasm(order, policy);
 
     *out = RSBX_ROUTE_CONTAINER;
     if (!asked && strcmp(address, "auto") != 0)
@@ -40,9 +57,5 @@ int rsbx_run_route(enum rsbx_run_route *out, const char *address,
     }
     if (!asked && policy->wasm == RSBX_WASM_PREFER)
         return REPOSBX_OK;
-    (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "WebAssembly is demanded and not ready: %s",
-                    wasm_why->message);
-    if (wasm_why->hint[0] != '\0')
-        rsbx_hint(err, "%s", wasm_why->hint);
-    return REPOSBX_EUNAVAILABLE;
+    return rsbx_run_not_ready(wasm_why, err);
 }

@@ -139,18 +139,42 @@ int rsbx_runner_engine(struct rsbx_run_engine **engine, struct rsbx_live **live,
     return rc;
 }
 
+const char *rsbx_runner_kind(struct rsbx_runner *runner, const char *language)
+{
+    const struct rsbx_run_language *known;
+    const char *name = "none";
+
+    if (rsbx_run_language(&known, language, NULL) == 0 &&
+        rsbx_run_waits_as_wasm(runner->address, known, runner->policy))
+        return "wasm";
+    (void)pthread_mutex_lock(&runner->mutex);
+    if (runner->engine != NULL)
+        name = runner->engine->ops->name;
+    (void)pthread_mutex_unlock(&runner->mutex);
+    return name;
+}
+
+/* The module that is demanded for a language. */
+static int open_module(struct rsbx_wasm_module **module, const struct rsbx_runner *runner,
+                       const struct rsbx_run_language *language, reposbx_error *err)
+{
+    reposbx_error why = REPOSBX_ERROR_INIT;
+
+    if (strcmp(language->name, "python") != 0 || runner->policy->wasm == RSBX_WASM_NEVER ||
+        runner->policy->network != RSBX_NETWORK_NONE)
+        return rsbx_fail(err, REPOSBX_EPOLICY, "engine: no WebAssembly for %s under this policy",
+                         language->name);
+    return rsbx_run_wasm_open(module, runner, &why) == 0 ? REPOSBX_OK : rsbx_run_not_ready(&why, err);
+}
+
 static int wasm_available(const struct rsbx_runner *runner, const struct rsbx_run_language *language,
                           reposbx_error *err)
 {
     struct rsbx_wasm_module *module = NULL;
-    int rc;
+    int rc = open_module(&module, runner, language, err);
 
-    if (strcmp(language->name, "python") != 0 || runner->policy->wasm == RSBX_WASM_NEVER)
-        return rsbx_fail(err, REPOSBX_EPOLICY, "engine: no WebAssembly for %s under this policy",
-                         language->name);
-    rc = rsbx_run_wasm_open(&module, runner, err);
     rsbx_wasm_module_free(module);
-    return rc == REPOSBX_ENOTFOUND ? REPOSBX_EUNAVAILABLE : rc;
+    return rc;
 }
 
 int rsbx_runner_available(struct rsbx_runner *runner, const char *language, reposbx_error *err)
@@ -183,16 +207,21 @@ int rsbx_runner_job(reposbx_run_result *out, bool *healthy, struct rsbx_runner *
                     reposbx_error *err)
 {
     RSBX_AUTO(rsbx_buf) struct rsbx_buf program = RSBX_BUF_INIT(RSBX_RUN_MAX_PROGRAM_BYTES);
+    const bool wasm = warm->process != NULL;
+    const uint64_t most_bytes = runner->policy->limits.audit_log_bytes;
+    struct rsbx_run_order named = *order;
     reposbx_run_result result;
     int rc = rsbx_run_compose(&program, order->spec, err);
 
     *healthy = false;
+    if (wasm)
+        named.image = warm->module;
     if (rc == 0)
-        rc = rsbx_run_record_started(runner, order, warm->engine->ops->name, warm->name,
-                                     &warm->hello, err);
+        rc = rsbx_run_record_started(runner, &named, rsbx_warm_engine(warm), warm->name,
+                                     wasm ? NULL : &warm->hello, err);
     if (rc == 0)
-        rc = rsbx_job_run(&result, warm, order, &program, runner->policy->limits.audit_log_bytes,
-                          err);
+        rc = wasm ? rsbx_run_wasm_job(&result, warm, order, &program, most_bytes, err)
+                  : rsbx_job_run(&result, warm, order, &program, most_bytes, err);
     if (rc != 0)
         return rc;
     result.warm = was_warm;
@@ -275,14 +304,14 @@ static int run_once(reposbx_run_result *out, struct rsbx_runner *runner,
     if (rc == 0)
         rc = rsbx_runner_route(&module, runner, &order, err);
     if (rc == 0 && module != NULL) {
-        rc = rsbx_run_wasm(out, runner, module, &order, run_id, err);
+        rc = rsbx_run_wasm_start(&warm, module, order.language, &order.limits, false, err);
         rsbx_wasm_module_free(module);
-        return rc;
-    }
-    if (rc == 0)
+    } else if (rc == 0) {
         rc = rsbx_runner_engine(&engine, &live, runner, err);
-    if (rc == 0)
-        rc = rsbx_warm_make(&warm, runner, engine, live, order.language, &order.limits, "run", err);
+        if (rc == 0)
+            rc = rsbx_warm_make(&warm, runner, engine, live, order.language, &order.limits, "run",
+                                err);
+    }
     if (rc != 0)
         return rc;
     (void)snprintf(run_id, RSBX_RUN_NAME_BYTES, "%s", warm.name);
@@ -305,29 +334,52 @@ int rsbx_runner_run_once(reposbx_run_result *out, struct rsbx_runner *runner,
     return rc;
 }
 
-/* ---- containers that wait ---- */
+/* ---- what waits ---- */
+
+static int start_container(struct rsbx_warm *out, struct rsbx_runner *runner,
+                           const struct rsbx_run_language *language, const reposbx_limits *limits,
+                           reposbx_error *err)
+{
+    struct rsbx_run_engine *engine;
+    struct rsbx_live *live;
+    int rc = rsbx_check_image_reference(runner->policy, rsbx_run_image(language, runner->policy), err);
+
+    if (rc == 0)
+        rc = rsbx_runner_engine(&engine, &live, runner, err);
+    return rc == 0 ? rsbx_warm_make(out, runner, engine, live, language, limits, "warm", err) : rc;
+}
+
+/* Looked at afresh for each: what waits is what would be started now. */
+static int start_process(struct rsbx_warm *out, const struct rsbx_runner *runner,
+                         const struct rsbx_run_language *language, const reposbx_limits *limits,
+                         reposbx_error *err)
+{
+    struct rsbx_wasm_module *module = NULL;
+    int rc = open_module(&module, runner, language, err);
+
+    if (rc == 0)
+        rc = rsbx_run_wasm_start(out, module, language, limits, true, err);
+    rsbx_wasm_module_free(module);
+    return rc;
+}
 
 int rsbx_runner_start(struct rsbx_warm **out, struct rsbx_runner *runner, const char *language,
                       reposbx_error *err)
 {
     const struct rsbx_run_language *known;
-    struct rsbx_run_engine *engine;
-    struct rsbx_live *live;
     reposbx_limits limits;
     struct rsbx_warm *warm;
     int rc = rsbx_run_language(&known, language, err);
 
-    if (rc == 0)
-        rc = rsbx_check_image_reference(runner->policy, rsbx_run_image(known, runner->policy), err);
-    if (rc == 0)
-        rc = rsbx_runner_engine(&engine, &live, runner, err);
     if (rc != 0)
         return rc;
     rsbx_run_usual_limits(&limits, runner->policy);
     warm = calloc(1, sizeof *warm);
     if (warm == NULL)
         return rsbx_fail_memory(err);
-    rc = rsbx_warm_make(warm, runner, engine, live, known, &limits, "warm", err);
+    rc = rsbx_run_waits_as_wasm(runner->address, known, runner->policy)
+             ? start_process(warm, runner, known, &limits, err)
+             : start_container(warm, runner, known, &limits, err);
     if (rc != 0) {
         free(warm);
         return rc;
@@ -343,13 +395,15 @@ int rsbx_runner_exec_in(reposbx_run_result *out, struct rsbx_runner *runner, str
     bool healthy;
     int rc = rsbx_run_check(&order, spec, runner->policy, err);
 
-    if (rc == 0)
+    if (rc == 0 && warm->process == NULL)
         rc = rsbx_run_check_image(&order, runner->policy, err);
     if (rc != 0)
         return rc;
-    if (order.language != warm->language || !order.usual)
+    if (order.language != warm->language || !order.usual ||
+        (warm->process != NULL && !rsbx_run_fits_wasm(&order, runner->policy)))
         return rsbx_fail(err, REPOSBX_EINVALID,
-                         "the spec does not fit the container: its language or its limits differ");
+                         "the spec does not fit what waits: its language, its limits or what it asks "
+                         "for differ");
     return rsbx_runner_job(out, &healthy, runner, warm, &order, true, err);
 }
 

@@ -131,8 +131,7 @@ static void serve_status(struct server *server, int fd)
     rsbx_pool_stats(&stats, server->pool);
     document = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "language",
-        server->language, "engine",
-        server->runner->engine != NULL ? server->runner->engine->ops->name : "none", "pid",
+        server->language, "engine", rsbx_runner_kind(server->runner, server->language), "pid",
         (json_int_t)getpid(), "size", (json_int_t)stats.size, "ready", (json_int_t)stats.ready,
         "running", (json_int_t)stats.running, "hits", (json_int_t)stats.hits, "misses",
         (json_int_t)stats.misses, "resets", (json_int_t)stats.resets, "discards",

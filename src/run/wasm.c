@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "run/internal.h"
 #include "wasm/wasm.h"
 
@@ -26,13 +27,41 @@ int rsbx_run_wasm_open(struct rsbx_wasm_module **out, const struct rsbx_runner *
     return rsbx_wasm_find(out, state, NULL, err);
 }
 
+int rsbx_run_wasm_start(struct rsbx_warm *out, const struct rsbx_wasm_module *module,
+                        const struct rsbx_run_language *language, const reposbx_limits *limits,
+                        bool waits, reposbx_error *err)
+{
+    /* Whole seconds of processor time, one more than the wall clock lets through. What waits has the most
+     * that there is: it has one thread, so the wall clock of its job ends it before. */
+    const uint64_t fuel = waits ? 0 : (uint64_t)ceil(limits->command_timeout_seconds) + 1;
+    const struct rsbx_wasm_program program = { .memory_bytes = limits->memory_bytes,
+                                               .cpu_seconds = fuel };
+    struct rsbx_warm warm = { .language = language, .limits = *limits };
+    int rc = rsbx_run_new_name(warm.name, err);
+
+    (void)snprintf(warm.module, sizeof warm.module, "%s", module->digest);
+    if (rc == 0)
+        rc = rsbx_wasm_start(&warm.process, module, &program, err);
+    if (rc == 0 && waits)
+        rc = rsbx_wasm_process_settle(warm.process, rsbx_deadline_in_ms(RSBX_HELLO_MS), err);
+    if (rc != 0) {
+        rsbx_wasm_process_free(warm.process);
+        return rc;
+    }
+    *out = warm;
+    return REPOSBX_OK;
+}
+
 static void read_end(reposbx_run_result *result, const struct rsbx_wasm_outcome *outcome)
 {
     result->duration_s = (double)outcome->duration_ms / 1e3;
-    result->truncated = outcome->output_limited;
-    result->timed_out = outcome->timed_out || outcome->cpu_exhausted;
+    result->output_limited = outcome->flooded;
+    result->truncated = outcome->output_limited || outcome->flooded;
+    result->timed_out = !outcome->flooded && (outcome->timed_out || outcome->cpu_exhausted);
     if (result->timed_out) {
         result->status = REPOSBX_TIMED_OUT;
+    } else if (result->output_limited) {
+        result->status = REPOSBX_OUTPUT_LIMITED;
     } else if (outcome->signal != 0) {
         result->status = REPOSBX_SIGNALED;
         result->signal = outcome->signal;
@@ -43,71 +72,36 @@ static void read_end(reposbx_run_result *result, const struct rsbx_wasm_outcome 
     result->ok = result->status == REPOSBX_EXITED && result->exit_code == 0;
 }
 
-/* Takes the bytes over; an empty stream is an empty text. */
-static char *take_bytes(struct rsbx_buf *buf, size_t *length)
+int rsbx_run_wasm_job(reposbx_run_result *out, struct rsbx_warm *warm,
+                      const struct rsbx_run_order *order, const struct rsbx_buf *program,
+                      uint64_t audit_log_bytes, reposbx_error *err)
 {
-    *length = buf->length;
-    return buf->data != NULL ? rsbx_buf_steal(buf) : strdup("");
-}
-
-static int perform(reposbx_run_result *out, const struct rsbx_wasm_module *module,
-                   const struct rsbx_run_order *order, reposbx_error *err)
-{
-    RSBX_AUTO(rsbx_buf) struct rsbx_buf program = RSBX_BUF_INIT(RSBX_RUN_MAX_PROGRAM_BYTES);
-    const double seconds = order->limits.command_timeout_seconds;
-    const struct rsbx_wasm_program start = { .memory_bytes = order->limits.memory_bytes,
-                                             .cpu_seconds = (uint64_t)ceil(seconds) + 1 };
     struct rsbx_wasm_job job = RSBX_WASM_JOB_INIT;
     struct rsbx_wasm_outcome outcome = RSBX_WASM_OUTCOME_INIT;
     reposbx_run_result result = { .exit_code = -1 };
-    int rc = rsbx_run_compose(&program, order->spec, err);
+    int rc;
 
-    if (rc != 0)
-        return rc;
-    job.input = program.data;
-    job.input_length = program.length;
-    job.timeout_ms = (uint64_t)ceil(seconds * 1000.0);
+    job.input = program->data;
+    job.input_length = program->length;
+    job.timeout_ms = (uint64_t)ceil(order->limits.command_timeout_seconds * 1000.0);
     job.output_bytes = order->limits.output_bytes;
+    job.most_bytes = audit_log_bytes;
     job.cancel_fd = order->spec->cancel_fd;
-    rc = rsbx_wasm_run(&outcome, module, &start, &job, err);
+    rc = rsbx_wasm_finish(&outcome, warm->process, &job, err);
     if (rc != 0)
         return rc;
     read_end(&result, &outcome);
-    result.stdout_bytes = take_bytes(&outcome.out, &result.stdout_length);
-    result.stderr_bytes = take_bytes(&outcome.err, &result.stderr_length);
+    result.stdout_length = outcome.out.length;
+    result.stderr_length = outcome.err.length;
+    result.stdout_bytes = rsbx_buf_steal(&outcome.out);
+    result.stderr_bytes = rsbx_buf_steal(&outcome.err);
     rsbx_wasm_outcome_dispose(&outcome);
     if (result.stdout_bytes == NULL || result.stderr_bytes == NULL) {
         rsbx_run_result_dispose(&result);
         return rsbx_fail_memory(err);
     }
-    (void)snprintf(result.engine, sizeof result.engine, "wasm");
+    (void)snprintf(result.engine, sizeof result.engine, "%s", rsbx_warm_engine(warm));
     (void)snprintf(result.language, sizeof result.language, "%s", order->language->name);
-    *out = result;
-    return REPOSBX_OK;
-}
-
-int rsbx_run_wasm(reposbx_run_result *out, struct rsbx_runner *runner,
-                  const struct rsbx_wasm_module *module, const struct rsbx_run_order *order,
-                  char run_id[RSBX_RUN_NAME_BYTES], reposbx_error *err)
-{
-    struct rsbx_run_order named = *order;
-    reposbx_run_result result;
-    int rc = rsbx_run_new_name(run_id, err);
-
-    named.image = module->digest;
-    if (rc == 0)
-        rc = rsbx_run_record_started(runner, &named, "wasm", run_id, NULL, err);
-    if (rc == 0)
-        rc = perform(&result, module, order, err);
-    if (rc != 0)
-        return rc;
-    rc = rsbx_run_record_finished(runner, run_id, &result, err);
-    if (rc != 0) {
-        rsbx_run_result_dispose(&result);
-        return rc;
-    }
-    if (order->spec->result != NULL)
-        order->spec->result(order->spec->result_payload, &result);
     *out = result;
     return REPOSBX_OK;
 }

@@ -50,6 +50,8 @@ struct rsbx_wasm_process {
 #define DATA_BYTES (128U * MIB)
 /* The host reserves 16 GiB of addresses for linear memory and its guards. */
 #define ADDRESS_BYTES (18U * 1024U * MIB)
+/* Between two looks at a process that is to wait. */
+#define SETTLE_NS 2000000L
 /* Who the process is when the caller is root: nobody. */
 #define NOBODY 65534U
 
@@ -269,6 +271,21 @@ bool rsbx_wasm_process_waits(const struct rsbx_wasm_process *process)
     return process->page->phase == RSBX_WASI_WAITS && rsbx_wasm_process_alive(process);
 }
 
+int rsbx_wasm_process_settle(const struct rsbx_wasm_process *process, struct rsbx_deadline deadline,
+                             reposbx_error *err)
+{
+    const struct timespec pause = { .tv_sec = 0, .tv_nsec = SETTLE_NS };
+
+    while (!rsbx_wasm_process_waits(process)) {
+        if (!rsbx_wasm_process_alive(process))
+            return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the program ended before it read its stdin");
+        if (rsbx_deadline_passed(deadline))
+            return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the program did not get to its stdin in time");
+        (void)nanosleep(&pause, NULL);
+    }
+    return REPOSBX_OK;
+}
+
 void rsbx_wasm_process_free(struct rsbx_wasm_process *process)
 {
     if (process == NULL)
@@ -297,7 +314,7 @@ struct talk {
     struct rsbx_wasm_outcome *out;
     struct rsbx_deadline deadline;
     size_t sent;
-    size_t budget; /* of output that may still be kept */
+    uint64_t seen; /* bytes of both outputs */
     bool cancelled;
 };
 
@@ -351,11 +368,17 @@ static void send_input(struct talk *talk)
     close_input(talk->process);
 }
 
-/* One read; what is over the budget is dropped. */
+static void stop(const struct talk *talk)
+{
+    (void)kill(talk->process->pid, SIGKILL);
+}
+
+/* One read; what is over the stream's limit is dropped. */
 static int take(struct talk *talk, int *fd, struct rsbx_buf *to, reposbx_error *err)
 {
     char bytes[65536];
     ssize_t length = read(*fd, bytes, sizeof bytes);
+    size_t room = to->limit - to->length;
     size_t kept;
 
     if (length < 0 && errno == EINTR)
@@ -365,16 +388,27 @@ static int take(struct talk *talk, int *fd, struct rsbx_buf *to, reposbx_error *
         *fd = -1;
         return REPOSBX_OK;
     }
-    kept = (size_t)length < talk->budget ? (size_t)length : talk->budget;
+    kept = (size_t)length < room ? (size_t)length : room;
     if (kept < (size_t)length)
         talk->out->output_limited = true;
-    talk->budget -= kept;
+    talk->seen += (uint64_t)length;
+    if (talk->job->most_bytes != 0 && talk->seen > talk->job->most_bytes && !talk->out->flooded) {
+        talk->out->flooded = true;
+        stop(talk);
+    }
     return kept > 0 ? rsbx_buf_append(to, bytes, kept, err) : REPOSBX_OK;
 }
 
-static void stop(const struct talk *talk)
+/* stdout first, stderr in what is left. */
+static void share_budget(struct rsbx_wasm_outcome *out)
 {
-    (void)kill(talk->process->pid, SIGKILL);
+    size_t left = out->out.limit - out->out.length;
+
+    if (out->err.length > left) {
+        out->err.length = left;
+        out->err.data[left] = '\0';
+        out->output_limited = true;
+    }
 }
 
 /* One round: waits for anything to happen, and handles it. */
@@ -485,8 +519,8 @@ int rsbx_wasm_finish(struct rsbx_wasm_outcome *out, struct rsbx_wasm_process *pr
 
     if (rc != 0)
         return rc;
-    talk.budget = job->output_bytes != 0 ? (size_t)job->output_bytes : DEFAULT_OUTPUT_BYTES;
-    outcome.out.limit = outcome.err.limit = talk.budget;
+    outcome.out.limit = job->output_bytes != 0 ? (size_t)job->output_bytes : DEFAULT_OUTPUT_BYTES;
+    outcome.err.limit = outcome.out.limit;
     talk.deadline = rsbx_deadline_in_ms(job->timeout_ms != 0 ? job->timeout_ms : DEFAULT_TIMEOUT_MS);
     rc = lower_limits(process, job, err);
     /* Only the process holds the other ends: when both outputs have ended, so has it. */
@@ -494,6 +528,7 @@ int rsbx_wasm_finish(struct rsbx_wasm_outcome *out, struct rsbx_wasm_process *pr
         rc = round_of(&talk, &stopped, err);
     if (rc != 0)
         stop(&talk);
+    share_budget(&outcome);
     reaped = reap(&talk, rc != 0 ? NULL : err);
     outcome.duration_ms = (rsbx_now_ns() - start) / 1000000U;
     if (rc == 0)

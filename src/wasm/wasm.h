@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 /*
@@ -112,6 +113,9 @@ int rsbx_wasm_start(struct rsbx_wasm_process **out, const struct rsbx_wasm_modul
 
 /* Whether it has got as far as reading its stdin. False for one that has died. */
 bool rsbx_wasm_process_waits(const struct rsbx_wasm_process *process);
+/* Waits until it has. REPOSBX_EUNAVAILABLE: it ended before that, or is not there at the deadline. */
+int rsbx_wasm_process_settle(const struct rsbx_wasm_process *process, struct rsbx_deadline deadline,
+                             reposbx_error *err);
 /* Whether it still runs (started and not ended by itself). Reaps nothing. */
 bool rsbx_wasm_process_alive(const struct rsbx_wasm_process *process);
 
@@ -124,12 +128,13 @@ struct rsbx_wasm_job {
     uint64_t timeout_ms;     /* from this call on; 0: 120 s */
     uint64_t memory_bytes;   /* lower than at the start, or 0: as started */
     uint64_t cpu_seconds;    /* from now on, lower than what is left, or 0: as started */
-    uint64_t output_bytes;   /* of both streams together; what is over it is read and dropped;
-                              * 0: 64 KiB */
+    uint64_t output_bytes;   /* of both streams together, stdout first; what is over it is read and
+                              * dropped; 0: 64 KiB */
+    uint64_t most_bytes;     /* of both streams together: one that writes more is killed; 0: never */
     int cancel_fd;           /* readable: stop now, REPOSBX_ECANCELLED; -1: none */
 };
 
-#define RSBX_WASM_JOB_INIT { NULL, 0, 0, 0, 0, 0, -1 }
+#define RSBX_WASM_JOB_INIT { NULL, 0, 0, 0, 0, 0, 0, -1 }
 
 struct rsbx_wasm_outcome {
     struct rsbx_buf out, err; /* what it wrote, together at most output_bytes */
@@ -138,6 +143,7 @@ struct rsbx_wasm_outcome {
     bool timed_out;           /* by the wall clock */
     bool cpu_exhausted;       /* by the fuel */
     bool output_limited;      /* something was dropped */
+    bool flooded;             /* killed for writing more than most_bytes */
     bool trapped;             /* the module did what WebAssembly forbids; the words are at the end of
                                * `err` as "wasm trap: …" */
     bool out_of_memory;       /* memory was asked for beyond the limit and denied; it may have gone
@@ -149,7 +155,7 @@ struct rsbx_wasm_outcome {
 };
 
 #define RSBX_WASM_OUTCOME_INIT \
-    { RSBX_BUF_INIT(0), RSBX_BUF_INIT(0), 0, 0, false, false, false, false, false, 0, 0, 0, 0 }
+    { RSBX_BUF_INIT(0), RSBX_BUF_INIT(0), 0, 0, false, false, false, false, false, false, 0, 0, 0, 0 }
 
 void rsbx_wasm_outcome_dispose(struct rsbx_wasm_outcome *outcome);
 

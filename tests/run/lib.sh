@@ -23,6 +23,18 @@ cat > "$policy" << P
               "audit_log_bytes": 262144, "tmpfs_bytes": 67108864 } }
 P
 
+# policy_says WORD: what run.wasm is.
+policy_says() {
+    jq --arg word "$1" '.run.wasm = $word' "$policy" > "$policy.new" && mv "$policy.new" "$policy"
+}
+# have_python STATE: gives this test's state folder the CPython that a state folder has installed.
+have_python() {
+    local from=${REPOSBX_TEST_WASM_STATE:-$1}
+    [ -d "$from/wasm" ] || skip "no CPython is installed in ${from:-the folder of REPOSBX_TEST_WASM_STATE}"
+    mkdir -m 700 "$REPOSBX_STATE_DIR"
+    cp -a "$from/wasm" "$REPOSBX_STATE_DIR/wasm"
+}
+
 # code CODE ARGV…: reposbx run with the code on stdin; streams and exit code as of `run`.
 code() {
     local text=$1
@@ -68,3 +80,36 @@ nothing_left() {
     done
     is 'containers that are left' "$(left)" ''
 }
+
+# ---- a pool ----
+
+server=''
+stop_server() { [ -z "$server" ] || kill -9 "$server" 2> /dev/null; }
+trap 'stop_server; rm -rf "$scratch"' EXIT
+
+# serve SIZE: starts a server of $engine and waits until it serves.
+serve() {
+    : > "$scratch/server" # not the words of the one before
+    "$reposbx" --engine "$engine" pool serve --size "$1" --policy "$policy" > "$scratch/server" 2>&1 &
+    server=$!
+    local tries=0
+    until grep -q serving "$scratch/server"; do
+        sleep 0.1
+        tries=$((tries + 1))
+        if [ $tries -gt 600 ] || ! kill -0 "$server" 2> /dev/null; then
+            fail "the server does not start: $(cat "$scratch/server")"
+            finish
+        fi
+    done
+}
+status() { "$reposbx" pool status --json | jq -c "$1"; }
+# until_status FILTER WANTED: what the server says of itself, within thirty seconds.
+until_status() {
+    local tries=0
+    until [ "$(status "$1")" = "$2" ] || [ $tries -gt 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    is "the pool's $1" "$(status "$1")" "$2"
+}
+until_ready() { until_status .ready "$1"; }

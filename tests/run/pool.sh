@@ -5,36 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 
 engine=$podman_address
-server=''
-stop_server() { [ -z "$server" ] || kill -9 "$server" 2> /dev/null; }
-trap 'stop_server; rm -rf "$scratch"' EXIT
-
-# serve SIZE: starts a server and waits until it serves.
-serve() {
-    : > "$scratch/server" # not the words of the one before
-    "$reposbx" --engine "$engine" pool serve --size "$1" --policy "$policy" > "$scratch/server" 2>&1 &
-    server=$!
-    local tries=0
-    until grep -q serving "$scratch/server"; do
-        sleep 0.1
-        tries=$((tries + 1))
-        if [ $tries -gt 600 ] || ! kill -0 "$server" 2> /dev/null; then
-            fail "the server does not start: $(cat "$scratch/server")"
-            finish
-        fi
-    done
-}
-status() { "$reposbx" pool status --json | jq -c "$1"; }
-# until_ready N: containers that wait.
-until_ready() {
-    local tries=0
-    until [ "$(status .ready)" = "$1" ] || [ $tries -gt 300 ]; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-    is 'containers that wait' "$(status .ready)" "$1"
-}
-
 # Nobody serves: an ephemeral container.
 run pool status
 is 'no server' "$code" 66

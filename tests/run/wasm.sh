@@ -22,10 +22,6 @@ cat > "$scratch/echo.wat" << 'W'
         (br $more)))))
 W
 wat2wasm -o "$scratch/echo.wasm" "$scratch/echo.wat" || fail "wat2wasm"
-# policy_says WORD: what run.wasm is.
-policy_says() {
-    jq --arg word "$1" '.run.wasm = $word' "$policy" > "$policy.new" && mv "$policy.new" "$policy"
-}
 events() { cat "$REPOSBX_STATE_DIR"/run/audit/events.jsonl | jq -c "$1"; }
 
 # Not installed: demanded is refused, preferred goes to a container.

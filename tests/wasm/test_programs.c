@@ -137,7 +137,19 @@ static void input_goes_through(void **state)
     assert_int_equal(outcome.exit_code, 0);
     assert_int_equal(outcome.out.length, 1000);
     assert_memory_equal(outcome.out.data, bytes, 1000);
-    assert_true(outcome.output_limited);
+    assert_true(outcome.output_limited && !outcome.flooded);
+    rsbx_wasm_outcome_dispose(&outcome);
+
+    /* One that writes more than it may at all is killed; what it may is the last byte that is let through. */
+    job.most_bytes = 3 * MIB;
+    outcome = run_with("e", (struct rsbx_wasm_program){ NULL, 0, 0, 0 }, job);
+    assert_int_equal(outcome.exit_code, 0);
+    assert_false(outcome.flooded);
+    rsbx_wasm_outcome_dispose(&outcome);
+    job.most_bytes = 3 * MIB - 1;
+    outcome = run_with("e", (struct rsbx_wasm_program){ NULL, 0, 0, 0 }, job);
+    assert_true(outcome.flooded && outcome.output_limited && !outcome.timed_out);
+    assert_int_equal(outcome.out.length, 1000);
     rsbx_wasm_outcome_dispose(&outcome);
     free(bytes);
 }

@@ -88,12 +88,39 @@ static void other_jobs_go_to_a_container(void **state)
     }
 }
 
+static bool waits_as_wasm(const char *address, const char *language, const char *policy_text)
+{
+    RSBX_AUTO(rsbx_policy) rsbx_policy_ptr policy = NULL;
+    const struct rsbx_run_language *known = NULL;
+
+    assert_int_equal(reposbx_policy_parse(&policy, policy_text, strlen(policy_text), NULL), 0);
+    assert_int_equal(rsbx_run_language(&known, language, NULL), 0);
+    return rsbx_run_waits_as_wasm(address, known, policy);
+}
+
+static void what_waits_is_what_is_named_or_demanded(void **state)
+{
+    static const char prefer[] = "{\"version\":1,\"run\":{\"wasm\":\"prefer\"}}";
+    static const char require[] = "{\"version\":1,\"run\":{\"wasm\":\"require\"}}";
+    static const char bridge[] =
+        "{\"version\":1,\"network\":\"bridge\",\"run\":{\"wasm\":\"require\"}}";
+
+    (void)state;
+    assert_true(waits_as_wasm("wasm", "python", prefer));
+    assert_true(waits_as_wasm("auto", "python", require));
+    assert_false(waits_as_wasm("auto", "python", prefer));
+    assert_false(waits_as_wasm("auto", "bash", require));
+    assert_false(waits_as_wasm("auto", "python", bridge));
+    assert_false(waits_as_wasm("podman", "python", require));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(python_alone_goes_to_wasm_when_it_is_ready),
         cmocka_unit_test(what_is_demanded_and_not_ready_is_an_error),
         cmocka_unit_test(other_jobs_go_to_a_container),
+        cmocka_unit_test(what_waits_is_what_is_named_or_demanded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
