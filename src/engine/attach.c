@@ -319,15 +319,15 @@ static int connect_stream(struct rsbx_stream *stream, struct rsbx_engine *engine
 
     if (rsbx_deadline_passed(deadline))
         return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "engine, POST %s: no time is left", path);
-    stream->easy = curl_easy_init();
+    stream->easy = rsbx_curl.curl_easy_init();
     if (stream->easy == NULL || !rsbx_http_prepare(stream->easy, engine, deadline) ||
-        curl_easy_setopt(stream->easy, CURLOPT_URL, "http://engine/") != CURLE_OK ||
-        curl_easy_setopt(stream->easy, CURLOPT_CONNECT_ONLY, 1L) != CURLE_OK)
+        rsbx_curl.curl_easy_setopt(stream->easy, CURLOPT_URL, "http://engine/") != CURLE_OK ||
+        rsbx_curl.curl_easy_setopt(stream->easy, CURLOPT_CONNECT_ONLY, 1L) != CURLE_OK)
         return rsbx_fail(err, REPOSBX_EINTERNAL, "cannot set up a connection to the engine");
-    code = curl_easy_perform(stream->easy);
+    code = rsbx_curl.curl_easy_perform(stream->easy);
     if (code != CURLE_OK)
         return rsbx_http_unreachable(engine, stream->easy, err);
-    if (curl_easy_getinfo(stream->easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK ||
+    if (rsbx_curl.curl_easy_getinfo(stream->easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK ||
         fd == CURL_SOCKET_BAD)
         return rsbx_fail(err, REPOSBX_EINTERNAL, "the connection to the engine has no socket");
     stream->fd = fd;
@@ -437,6 +437,6 @@ void rsbx_stream_free(struct rsbx_stream *stream)
     if (stream == NULL)
         return;
     if (stream->easy != NULL)
-        curl_easy_cleanup(stream->easy); /* closes the socket */
+        rsbx_curl.curl_easy_cleanup(stream->easy); /* closes the socket */
     free(stream);
 }

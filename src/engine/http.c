@@ -37,7 +37,9 @@ struct exchange {
 typedef CURL *easy_ptr;
 typedef struct curl_slist *list_ptr;
 
-RSBX_CLEANUP(list, list_ptr, curl_slist_free_all);
+#define SET(...) (rsbx_curl.curl_easy_setopt(__VA_ARGS__) == CURLE_OK)
+
+RSBX_CLEANUP(list, list_ptr, rsbx_curl.curl_slist_free_all);
 
 static bool starts_with(const char *line, size_t length, const char *name)
 {
@@ -165,20 +167,19 @@ bool rsbx_http_prepare(CURL *easy, const struct rsbx_engine *engine, struct rsbx
     long left = rsbx_deadline_left_ms(deadline);
     long connect = left < RSBX_ENGINE_CONNECT_MS ? left : RSBX_ENGINE_CONNECT_MS;
 
-    return curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, engine->socket_path) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect > 0 ? connect : 1L) ==
-               CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, left > 0 ? left : 1L) == CURLE_OK;
+    return SET(easy, CURLOPT_UNIX_SOCKET_PATH, engine->socket_path) &&
+           SET(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket) &&
+           SET(easy, CURLOPT_PROXY, "") &&
+           SET(easy, CURLOPT_NOPROXY, "*") &&
+           SET(easy, CURLOPT_PROTOCOLS_STR, "http") &&
+           SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) &&
+           SET(easy, CURLOPT_HTTP09_ALLOWED, 0L) &&
+           SET(easy, CURLOPT_FOLLOWLOCATION, 0L) &&
+           SET(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED) &&
+           SET(easy, CURLOPT_PATH_AS_IS, 1L) &&
+           SET(easy, CURLOPT_NOSIGNAL, 1L) &&
+           SET(easy, CURLOPT_CONNECTTIMEOUT_MS, connect > 0 ? connect : 1L) &&
+           SET(easy, CURLOPT_TIMEOUT_MS, left > 0 ? left : 1L);
 }
 
 static bool set_request(CURL *easy, const struct rsbx_http_call *call, const char *url)
@@ -188,28 +189,26 @@ static bool set_request(CURL *easy, const struct rsbx_http_call *call, const cha
     bool reading = strcmp(call->method, "GET") == 0;
     bool sending = call->body != NULL || strcmp(call->method, "POST") == 0;
 
-    if (curl_easy_setopt(easy, CURLOPT_URL, url) != CURLE_OK ||
-        curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, reading ? 0L : 1L) != CURLE_OK ||
-        curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, reading ? 0L : 1L) != CURLE_OK)
+    if (!SET(easy, CURLOPT_URL, url) ||
+        !SET(easy, CURLOPT_FRESH_CONNECT, reading ? 0L : 1L) ||
+        !SET(easy, CURLOPT_FORBID_REUSE, reading ? 0L : 1L))
         return false;
-    if (sending && (curl_easy_setopt(easy, CURLOPT_POST, 1L) != CURLE_OK ||
-                    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                                     (curl_off_t)call->body_length) != CURLE_OK ||
-                    curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
-                                     call->body != NULL ? call->body : "") != CURLE_OK))
+    if (sending && (!SET(easy, CURLOPT_POST, 1L) ||
+                    !SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_length) ||
+                    !SET(easy, CURLOPT_POSTFIELDS, call->body != NULL ? call->body : "")))
         return false;
-    return reading || curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK;
+    return reading || SET(easy, CURLOPT_CUSTOMREQUEST, call->method);
 }
 
 static bool set_callbacks(CURL *easy, struct exchange *exchange)
 {
-    return curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_head) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_HEADERDATA, exchange) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_WRITEDATA, exchange) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, take_remark) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_DEBUGDATA, exchange) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L) == CURLE_OK;
+    return SET(easy, CURLOPT_HEADERFUNCTION, take_head) &&
+           SET(easy, CURLOPT_HEADERDATA, exchange) &&
+           SET(easy, CURLOPT_WRITEFUNCTION, take_body) &&
+           SET(easy, CURLOPT_WRITEDATA, exchange) &&
+           SET(easy, CURLOPT_DEBUGFUNCTION, take_remark) &&
+           SET(easy, CURLOPT_DEBUGDATA, exchange) &&
+           SET(easy, CURLOPT_VERBOSE, 1L);
 }
 
 /* An empty value takes away what libcurl would add of its own. */
@@ -222,8 +221,8 @@ static struct curl_slist *request_head(const struct rsbx_http_call *call)
     if (rsbx_buf_format(&type, NULL, "Content-Type:%s%s", call->body != NULL ? " " : "",
                         call->body != NULL ? call->body_type : "") != 0)
         return NULL;
-    list = curl_slist_append(NULL, "Expect:");
-    longer = list != NULL ? curl_slist_append(list, type.data) : NULL;
+    list = rsbx_curl.curl_slist_append(NULL, "Expect:");
+    longer = list != NULL ? rsbx_curl.curl_slist_append(list, type.data) : NULL;
     if (longer == NULL)
         return NULL;
     (void)list_steal(&list);
@@ -234,7 +233,7 @@ int rsbx_http_unreachable(const struct rsbx_engine *engine, CURL *easy, reposbx_
 {
     long reason = 0;
 
-    (void)curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &reason);
+    (void)rsbx_curl.curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &reason);
     if (reason == 0)
         return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "cannot connect to the engine at %s",
                          engine->socket_path);
@@ -284,7 +283,7 @@ static int transfer_failed(const struct rsbx_engine *engine, const struct exchan
         return REPOSBX_EUNAVAILABLE;
     }
     return rsbx_fail(err, REPOSBX_EPROTOCOL, "engine, %s %s: broken answer: %s", call->method,
-                     call->path, curl_easy_strerror(code));
+                     call->path, rsbx_curl.curl_easy_strerror(code));
 }
 
 char *rsbx_http_message(const void *body, size_t length)
@@ -347,15 +346,15 @@ static int perform(struct exchange *exchange, struct rsbx_engine *engine, const 
     CURLcode code;
     int rc;
 
-    curl_easy_reset(engine->easy);
+    rsbx_curl.curl_easy_reset(engine->easy);
     if (head == NULL || !rsbx_http_prepare(engine->easy, engine, exchange->call->deadline) ||
         !set_request(engine->easy, exchange->call, url) || !set_callbacks(engine->easy, exchange) ||
-        curl_easy_setopt(engine->easy, CURLOPT_HTTPHEADER, head) != CURLE_OK)
+        !SET(engine->easy, CURLOPT_HTTPHEADER, head))
         return rsbx_fail(err, REPOSBX_EINTERNAL, "cannot set up a request to the engine");
-    code = curl_easy_perform(engine->easy);
+    code = rsbx_curl.curl_easy_perform(engine->easy);
     rc = code == CURLE_OK ? judge(exchange, err) : transfer_failed(engine, exchange, code, err);
     /* The list and the exchange end with this call; the handle must not point at them. */
-    curl_easy_reset(engine->easy);
+    rsbx_curl.curl_easy_reset(engine->easy);
     return rc;
 }
 

@@ -5,11 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <curl/curl.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
 #include "codec/json.h"
+#include "engine/curl.h"
 
 /*
  * One HTTP exchange with the engine; private to this room. The answer is whole or the call fails:

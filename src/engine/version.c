@@ -23,7 +23,7 @@ static CURLcode curl_ready;
 /* All of libcurl, although we need no TLS: the first call in a process decides for everybody. */
 static void start_curl(void)
 {
-    curl_ready = curl_global_init(CURL_GLOBAL_NOTHING); /* no TLS over a unix socket */
+    curl_ready = rsbx_curl.curl_global_init(CURL_GLOBAL_NOTHING); /* no TLS over a unix socket */
 }
 
 static int check_address(const char **path, const char *address, reposbx_error *err)
@@ -184,6 +184,8 @@ static int new_engine(struct rsbx_engine **out, const char *address, reposbx_err
 
     if (rc == 0)
         rc = check_socket(path, err);
+    if (rc == 0)
+        rc = rsbx_curl_load(err);
     if (rc != 0)
         return rc;
     (void)pthread_once(&curl_once, start_curl);
@@ -191,7 +193,7 @@ static int new_engine(struct rsbx_engine **out, const char *address, reposbx_err
     if (engine == NULL || curl_ready != CURLE_OK)
         return rsbx_fail_memory(err);
     engine->socket_path = strdup(path);
-    engine->easy = curl_easy_init();
+    engine->easy = rsbx_curl.curl_easy_init();
     if (engine->socket_path == NULL || engine->easy == NULL)
         return rsbx_fail_memory(err);
     *out = engine_steal(&engine);
@@ -243,7 +245,7 @@ void rsbx_engine_free(struct rsbx_engine *engine)
     if (engine == NULL)
         return;
     if (engine->easy != NULL)
-        curl_easy_cleanup(engine->easy);
+        rsbx_curl.curl_easy_cleanup(engine->easy);
     free(engine->socket_path);
     free(engine);
 }

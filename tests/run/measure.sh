@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # How long until the result of print(1) is there: in a waiting container, in one that is made for it, and
-# with a bare `podman run` with the same flags. Interleaved, so that all see the same machine; medians in
-# milliseconds. usage: measure.sh REPOSBX [ROUNDS]
+# with a bare `podman run` with the same flags. Interleaved, so that all see the same machine; medians, and
+# the fastest in brackets, in milliseconds. usage: measure.sh REPOSBX [ROUNDS]
 rounds=${2:-15}
 . "$(dirname "$0")/lib.sh"
 
@@ -23,7 +23,9 @@ first_line() {
     printf '%s\n' $(((first - start) / 1000)) >> "$scratch/$row.result"
     printf '%s\n' $((($(now) - start) / 1000)) >> "$scratch/$row.end"
 }
-median() { sort -n "$1" | awk '{ v[NR] = $1 } END { printf "%.1f", v[int((NR + 1) / 2)] / 1000 }'; }
+median() {
+    sort -n "$1" | awk '{ v[NR] = $1 } END { printf "%.1f (%.1f)", v[int((NR + 1) / 2)] / 1000, v[1] / 1000 }'
+}
 
 printf 'print(1)\n' > "$scratch/code"
 code 'print(1)' # makes the image
@@ -47,7 +49,7 @@ for round in $(seq "$rounds"); do
     first_line bare "${bare[@]}"
 done
 for row in warm ephemeral bare; do
-    printf '%-10s result %8s ms   end %8s ms\n' "$row" "$(median "$scratch/$row.result")" \
+    printf '%-10s result %16s ms   end %16s ms\n' "$row" "$(median "$scratch/$row.result")" \
         "$(median "$scratch/$row.end")"
 done
 "$reposbx" pool status --json
