@@ -10,7 +10,7 @@
 command -v git >/dev/null || skip "git is missing"
 export REPOSBX_STATE_DIR=$scratch/sessions REPOSBX_ENGINE=$REPOSBX_TEST_ENGINE
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
-socket=${REPOSBX_TEST_ENGINE#unix://}
+. "$(dirname "$0")/engine.sh"
 ids=
 cleanup() {
     for id in $ids; do "$reposbx" -q session close "$id" >/dev/null 2>&1; done
@@ -40,12 +40,6 @@ create() {
     id=$(cat "$scratch/out")
     ids="$ids $id"
 }
-# volumes: how many volumes of this repository's baseline there are.
-volumes() {
-    curl -s --unix-socket "$socket" http://engine/v1.41/volumes |
-        jq --arg tree "$tree" '[.Volumes // [] | .[].Name | select(contains($tree))] | length'
-}
-
 # Deleted, replaced by another type, moved, closed to everybody, empty, no patch's business, dated.
 changes='
 rm f1; rm -r gone; rm f2; mkdir f2; echo in >f2/in; rm -r folder/deep; echo flat >folder/deep
@@ -95,7 +89,7 @@ changed"
     expect 0 audit verify "$fork"
     # A fork of a fork, when the first one is gone.
     expect 0 session close "$origin"
-    is "$mode: one baseline" "$(volumes)" 1
+    is "$mode: one baseline" "$(volumes "$tree")" 1
     expect 0 session fork "$fork"
     second=$(cat "$scratch/out")
     ids="$ids $second"
@@ -103,7 +97,7 @@ changed"
     is "$mode: a fork of a fork" "$(cat "$scratch/out")" fork
     expect 0 session close "$fork"
     expect 0 session close "$second"
-    is "$mode: no baseline" "$(volumes)" 0
+    is "$mode: no baseline" "$(volumes "$tree")" 0
 done
 
 # A socket cannot be carried over, and that is told.
@@ -118,11 +112,11 @@ if [ "$has_socket" = 1 ]; then
     out_json '.left_behind == [{"path": "sock", "reason": "socket"}]'
 fi
 # What is shared: the second of the same revision gets the same volume.
-is 'one baseline' "$(volumes)" 1
+is 'one baseline' "$(volumes "$tree")" 1
 create auto
-is 'still one baseline' "$(volumes)" 1
+is 'still one baseline' "$(volumes "$tree")" 1
 for one in $ids; do expect 0 session close "$one"; done
 expect 78 session fork "$id"
-is 'none in the end' "$(volumes)" 0
+is 'none in the end' "$(volumes "$tree")" 0
 is 'shared folders' "$(ls "$REPOSBX_STATE_DIR/shared")" ''
 finish
