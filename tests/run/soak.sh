@@ -4,6 +4,9 @@
 # status that says that it is not known, and nothing is left. Not part of the test run: it takes minutes.
 # usage: soak.sh REPOSBX [JOBS] [KILLS]
 jobs_wanted=${2:-1000} kills=${3:-5}
+case $jobs_wanted$kills in
+*[!0-9]*) echo "usage: soak.sh REPOSBX [JOBS] [KILLS]" >&2 && exit 64 ;;
+esac
 . "$(dirname "$0")/lib.sh"
 
 engine=$podman_address
@@ -77,4 +80,5 @@ is 'jobs' "$(cat "$scratch"/lane.* | wc -l)" "$jobs_wanted"
 is 'wrong answers' "$(cat "$scratch"/lane.* | grep -c 'wrong\|error')" 0
 expect 0 reap
 nothing_left 100
+echo "containers left: $(left | wc -l), lists of the living: $(find "$REPOSBX_STATE_DIR/run/live" -type f | wc -l)"
 finish
