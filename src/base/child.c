@@ -153,7 +153,8 @@ int rsbx_child_finish(struct rsbx_child *child, struct rsbx_deadline deadline, i
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "took too long and was stopped");
     if (WIFSIGNALED(raw))
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "ended by signal %d%s", WTERMSIG(raw),
-                         WTERMSIG(raw) == SIGXCPU ? " (processor time used up)" : "");
+                         WTERMSIG(raw) == SIGXCPU || WTERMSIG(raw) == SIGPROF
+                             ? " (processor time used up)" : "");
     if (WEXITSTATUS(raw) != 0)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "ended with status %d", WEXITSTATUS(raw));
     return REPOSBX_OK;

@@ -10,7 +10,7 @@
 /* The functions of libgit2 that are called, as rsbx_git2.NAME once rsbx_git2_load() has succeeded. */
 #define RSBX_GIT2_FUNCTIONS(X)                                                                     \
     X(git_diff_buffers) X(git_diff_options_init) X(git_error_last) X(git_libgit2_init)             \
-    X(git_libgit2_opts) X(git_odb_add_backend) X(git_odb_backend_pack) X(git_odb_free)             \
+    X(git_libgit2_opts) X(git_odb_add_backend) X(git_odb_backend_one_pack) X(git_odb_free)             \
     X(git_odb_hash) X(git_odb_new) X(git_odb_object_data) X(git_odb_object_free)                   \
     X(git_odb_object_size) X(git_odb_object_type) X(git_odb_read) X(git_odb_read_header)
 

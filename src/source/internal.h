@@ -65,6 +65,20 @@ int rsbx_gitconfig_check(int git_fd, reposbx_error *err);
 /* The commit that HEAD names, as 40 hex digits; REPOSBX_EPOLICY when it names none. */
 int rsbx_gitrefs_head(char out[RSBX_OID_HEX_BYTES], int git_fd, reposbx_error *err);
 
+/* ---- packs.c ---- */
+
+struct git_odb;
+struct rsbx_packs;
+
+/* Takes in the packs below `objects_fd`, which stays open for as long as the result lives. libgit2 must
+ * have been started. REPOSBX_EPROTOCOL when an index or a pack is damaged. */
+int rsbx_packs_open(struct rsbx_packs **out, int objects_fd, reposbx_error *err);
+void rsbx_packs_free(struct rsbx_packs *packs);
+/* A store of the one pack that holds the object, whose deltas were followed to their end. Borrowed.
+ * REPOSBX_ENOTFOUND when no pack holds it. */
+int rsbx_packs_find(struct git_odb **out, struct rsbx_packs *packs, const uint8_t *oid,
+                    reposbx_error *err);
+
 /* ---- objects.c ---- */
 
 enum rsbx_object_type {

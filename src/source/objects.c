@@ -21,9 +21,9 @@
 
 /*
  * Object bytes. Loose objects are read by our own code over zlib: libgit2 1.5.1 spins for ever on a
- * cut one and writes past its buffer on one whose header understates it. Packs are read by
- * libgit2's pack backend alone, without a repository around it, so that no alternates, no
- * configuration and no refs come into play. Whatever the source, the bytes are hashed here (by
+ * cut one and writes past its buffer on one whose header understates it. Packs are checked by
+ * packs.c and then read by libgit2's pack backend alone, without a repository around it, so that no
+ * alternates, no configuration and no refs come into play. Whatever the source, the bytes are hashed here (by
  * libgit2's SHA-1, which detects collision attacks) and compared with the id; the parent hashes
  * them again with libcrypto.
  *
@@ -37,7 +37,7 @@
 struct rsbx_objects {
     int objects_fd;
     int fan_fds[256]; /* -1 not tried, -2 missing */
-    git_odb *packs;
+    struct rsbx_packs *packs;
     git_odb_object *held;
     z_stream zip;
     bool zip_ready;
@@ -63,14 +63,6 @@ static int damaged(const uint8_t *oid, const char *why, reposbx_error *err)
     return REPOSBX_EPROTOCOL;
 }
 
-static int missing(const uint8_t *oid, reposbx_error *err)
-{
-    char hex[RSBX_OID_HEX_BYTES];
-
-    rsbx_hex(hex, oid, RSBX_OID_BYTES);
-    return rsbx_fail(err, REPOSBX_ENOTFOUND, "object %s is not in the repository", hex);
-}
-
 static void guard_time(void)
 {
     struct itimerval budget = { .it_value = { .tv_sec = OBJECT_CPU_SECONDS } };
@@ -80,11 +72,6 @@ static void guard_time(void)
 
 static int open_packs(struct rsbx_objects *objects, reposbx_error *err)
 {
-    git_odb_backend *backend = NULL;
-    char path[64];
-
-    /* Through the descriptor: what was checked is what is read. */
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", objects->objects_fd);
     if (rsbx_child_library(rsbx_git2.git_libgit2_init) < 0)
         return rsbx_fail(err, REPOSBX_EINTERNAL, "libgit2 does not start");
     for (int level = GIT_CONFIG_LEVEL_PROGRAMDATA; level <= GIT_CONFIG_LEVEL_GLOBAL; level++)
@@ -94,16 +81,7 @@ static int open_packs(struct rsbx_objects *objects, reposbx_error *err)
     (void)rsbx_git2.git_libgit2_opts(GIT_OPT_SET_MWINDOW_MAPPED_LIMIT, (size_t)256 * 1024 * 1024);
     /* We hash everything ourselves, with the same function. */
     (void)rsbx_git2.git_libgit2_opts(GIT_OPT_ENABLE_STRICT_HASH_VERIFICATION, 0);
-    if (rsbx_git2.git_odb_new(&objects->packs) != 0)
-        return rsbx_fail_memory(err);
-    if (rsbx_git2.git_odb_backend_pack(&backend, path) != 0)
-        return rsbx_fail(err, REPOSBX_EPROTOCOL, "the repository is damaged: its packs cannot be "
-                                                 "opened");
-    if (rsbx_git2.git_odb_add_backend(objects->packs, backend, 1) != 0) {
-        backend->free(backend);
-        return rsbx_fail_memory(err);
-    }
-    return REPOSBX_OK;
+    return rsbx_packs_open(&objects->packs, objects->objects_fd, err);
 }
 
 int rsbx_objects_open(struct rsbx_objects **out, int objects_fd, reposbx_error *err)
@@ -135,7 +113,7 @@ void rsbx_objects_free(struct rsbx_objects *objects)
     if (objects == NULL)
         return;
     rsbx_git2.git_odb_object_free(objects->held);
-    rsbx_git2.git_odb_free(objects->packs);
+    rsbx_packs_free(objects->packs);
     if (objects->zip_ready)
         (void)inflateEnd(&objects->zip);
     for (size_t i = 0; i < 256; i++) {
@@ -275,7 +253,7 @@ static int pack_problem(int rc, const uint8_t *oid, reposbx_error *err)
     const git_error *last = rsbx_git2.git_error_last();
 
     if (rc == GIT_ENOTFOUND)
-        return missing(oid, err);
+        return damaged(oid, "its pack cannot be read", err);
     return damaged(oid, last != NULL && last->message != NULL ? last->message : "cannot be read",
                    err);
 }
@@ -284,6 +262,7 @@ int rsbx_object_header(enum rsbx_object_type *type, uint64_t *size, struct rsbx_
                        const uint8_t *oid, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_fd) int fd = -1;
+    git_odb *pack;
     git_oid id;
     git_object_t kind;
     size_t length;
@@ -300,7 +279,10 @@ int rsbx_object_header(enum rsbx_object_type *type, uint64_t *size, struct rsbx_
     }
     memcpy(id.id, oid, RSBX_OID_BYTES);
     guard_time();
-    rc = rsbx_git2.git_odb_read_header(&length, &kind, objects->packs, &id);
+    rc = rsbx_packs_find(&pack, objects->packs, oid, err);
+    if (rc != 0)
+        return rc;
+    rc = rsbx_git2.git_odb_read_header(&length, &kind, pack, &id);
     if (rc != 0)
         return pack_problem(rc, oid, err);
     if (kind < GIT_OBJECT_COMMIT || kind > GIT_OBJECT_TAG)
@@ -387,6 +369,7 @@ static int read_packed(const void **bytes, size_t *length, struct rsbx_objects *
 {
     enum rsbx_object_type have;
     git_object_t kind;
+    git_odb *pack;
     git_oid id;
     size_t size;
     int rc;
@@ -395,7 +378,10 @@ static int read_packed(const void **bytes, size_t *length, struct rsbx_objects *
     rsbx_git2.git_odb_object_free(objects->held);
     objects->held = NULL;
     guard_time();
-    rc = rsbx_git2.git_odb_read_header(&size, &kind, objects->packs, &id);
+    rc = rsbx_packs_find(&pack, objects->packs, oid, err);
+    if (rc != 0)
+        return rc;
+    rc = rsbx_git2.git_odb_read_header(&size, &kind, pack, &id);
     if (rc != 0)
         return pack_problem(rc, oid, err);
     if (kind < GIT_OBJECT_COMMIT || kind > GIT_OBJECT_TAG)
@@ -404,7 +390,7 @@ static int read_packed(const void **bytes, size_t *length, struct rsbx_objects *
     rc = check_kind(have, type, size, limit, oid, err);
     if (rc != 0)
         return rc;
-    rc = rsbx_git2.git_odb_read(&objects->held, objects->packs, &id);
+    rc = rsbx_git2.git_odb_read(&objects->held, pack, &id);
     if (rc != 0)
         return pack_problem(rc, oid, err);
     if (rsbx_git2.git_odb_object_size(objects->held) != size ||

@@ -50,10 +50,18 @@ static int check_head(const struct reader *reader, bool again, reposbx_error *er
 static int check_commit(struct reader *reader, const uint8_t *oid, reposbx_error *err)
 {
     enum rsbx_object_type type;
+    char head[RSBX_OID_HEX_BYTES];
     uint64_t size;
     int rc = rsbx_object_header(&type, &size, reader->objects, oid, err);
 
     if (rc == REPOSBX_ENOTFOUND) {
+        if (rsbx_gitrefs_head(head, reader->repo.git_fd, NULL) == 0 &&
+            strcmp(head, reader->options->revision) == 0) {
+            (void)rsbx_fail(err, REPOSBX_EPROTOCOL, "the repository is damaged: HEAD is at %s, which "
+                            "is in no pack and no file of %s", head, reader->repo.path);
+            rsbx_hint(err, "git fsck says what is wrong; a fresh clone helps");
+            return REPOSBX_EPROTOCOL;
+        }
         (void)rsbx_fail(err, REPOSBX_ENOTFOUND, "no commit %s in %s", reader->options->revision,
                         reader->repo.path);
         rsbx_hint(err, "nothing is fetched: git fetch it first, then git checkout it");
