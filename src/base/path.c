@@ -9,12 +9,25 @@
 
 #include "base/banned.h"
 
-/* Code points that HFS+ ignores in a name. Source: Apple technical note TN1150, the list that git
- * uses for core.protectHFS. */
-static bool hfs_ignorable(uint32_t code)
+/* Code points that a system or a reader may not see in a name: those that HFS+ ignores (Apple's TN1150,
+ * the list that git uses for core.protectHFS) and the rest of Unicode's Default_Ignorable_Code_Point. */
+static bool ignorable(uint32_t code)
 {
-    return (code >= 0x200C && code <= 0x200F) || (code >= 0x202A && code <= 0x202E) ||
-           (code >= 0x206A && code <= 0x206F) || code == 0xFEFF;
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        { 0xAD, 0xAD },     { 0x34F, 0x34F },   { 0x61C, 0x61C },     { 0x115F, 0x1160 },
+        { 0x17B4, 0x17B5 }, { 0x180B, 0x180F }, { 0x200B, 0x200F },   { 0x202A, 0x202E },
+        { 0x2060, 0x206F }, { 0x3164, 0x3164 }, { 0xFE00, 0xFE0F },   { 0xFEFF, 0xFEFF },
+        { 0xFFA0, 0xFFA0 }, { 0xFFF0, 0xFFF8 }, { 0x1BCA0, 0x1BCA3 }, { 0x1D173, 0x1D17A },
+        { 0xE0000, 0xE0FFF },
+    };
+
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        if (code >= ranges[i].first && code <= ranges[i].last)
+            return true;
+    }
+    return false;
 }
 
 static char lower(char c)
@@ -33,7 +46,7 @@ static bool equals_folded(const char *name, size_t length, const char *want)
     return true;
 }
 
-/* The name without HFS+'s ignorable code points; returns its length (never longer). */
+/* The name without ignorable code points; returns its length (never longer). */
 static size_t strip_ignorable(char *out, const char *name, size_t length)
 {
     size_t used = 0;
@@ -42,7 +55,7 @@ static size_t strip_ignorable(char *out, const char *name, size_t length)
         uint32_t code = 0;
         size_t step = rsbx_utf8_next(&code, name, length);
 
-        if (step == 0 || !hfs_ignorable(code)) {
+        if (step == 0 || !ignorable(code)) {
             step = step == 0 ? 1 : step;
             memcpy(out + used, name, step);
             used += step;
@@ -65,32 +78,44 @@ static size_t ntfs_length(const char *name, size_t length)
     return end;
 }
 
-/* NTFS short name: up to six letters of the plain name, '~' and a digit; or the hashed form of four
- * letters, which we match loosely (two letters, four hex digits, '~', digit). */
+/* '~' and a number as NTFS and FAT count them; the name has eight letters at most. */
+static bool short_number(const char *tail, size_t length)
+{
+    if (length < 2 || tail[0] != '~' || tail[1] < '1' || tail[1] > '9')
+        return false;
+    for (size_t i = 2; i < length; i++) {
+        if (tail[i] < '0' || tail[i] > '9')
+            return false;
+    }
+    return true;
+}
+
+/* NTFS short name: up to six letters of the plain name, '~' and a number, which takes letters away when
+ * it gets longer; or the hashed form of four letters, which we match loosely (two letters, four hex
+ * digits, '~', number; Git's own check allows for none of the six). */
 static bool ntfs_short(const char *name, size_t length, const char *plain)
 {
     size_t plain_length = strlen(plain);
-    size_t stem = plain_length < 6 ? plain_length : 6;
+    size_t stem = 0;
+    size_t hashed = 0;
 
-    if (length == stem + 2 && name[stem] == '~' && name[stem + 1] >= '1' && name[stem + 1] <= '9') {
-        size_t i = 0;
-
-        while (i < stem && lower(name[i]) == plain[i])
-            i++;
-        if (i == stem)
-            return true;
-    }
-    if (plain_length > 6 && length == 8 && name[6] == '~' && name[7] >= '1' && name[7] <= '9' &&
-        lower(name[0]) == plain[0] && lower(name[1]) == plain[1]) {
-        for (size_t i = 2; i < 6; i++) {
-            char c = lower(name[i]);
-
-            if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
-                return false;
-        }
+    if (length > 8)
+        return false;
+    while (stem < 6 && stem < plain_length && stem < length && lower(name[stem]) == plain[stem])
+        stem++;
+    if ((stem == plain_length || (stem >= 3 && length == 8)) &&
+        short_number(name + stem, length - stem))
         return true;
+    if (plain_length <= 6 || length != 8)
+        return false;
+    while (hashed < 6 && name[hashed] != '~') {
+        char c = lower(name[hashed]);
+
+        if (hashed < 2 ? c != plain[hashed] : !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
+            return false;
+        hashed++;
     }
-    return false;
+    return short_number(name + hashed, length - hashed);
 }
 
 bool rsbx_name_is_dotfile(const void *name, size_t length, const char *plain)

@@ -14,9 +14,9 @@
 /* Why a name may not stand in a tree that we make into files, or NULL when it may. The rules:
  * not empty, at most 255 bytes, no NUL, no '/', not "." or "..", and nothing that a Git checkout on
  * any system would take for ".git": any case, trailing dots and spaces, "git~1" (and "git~2" …) of
- * NTFS, "::$INDEX_ALLOCATION" and other alternate streams, backslash forms, and HFS+'s ignorable
- * code points inside (source: git's fsck and path.c rules, as documented in git-config(1)
- * core.protectHFS and core.protectNTFS). */
+ * NTFS, "::$INDEX_ALLOCATION" and other alternate streams, backslash forms, and ignorable code points
+ * inside, those of HFS+ and of Unicode (source: git's fsck and path.c rules, as documented in
+ * git-config(1) core.protectHFS and core.protectNTFS, which are narrower). */
 const char *rsbx_name_problem(const void *name, size_t length);
 
 /* Whether the name is ".git" or a disguise of it by the rules above. */

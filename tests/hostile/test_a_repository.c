@@ -82,7 +82,8 @@ static void a02_dot_git(void **state)
     static const char *const names[] = {
         ".git", ".GIT", ".Git", "git~1", "GIT~1", "git~2", ".git ", ".git.", ".git . .",
         ".git::$INDEX_ALLOCATION", ".git:x", ".git\\x", "x\\.git", ".g\u200cit", ".git\u200d",
-        "\u202e.git", ".gi\ufefft",
+        "\u202e.git", ".gi\ufefft", ".git   ", ".git... ", "git~10", "git~1:x", ".gi\u00adt",
+        ".g\u200bit", ".git\ufe0f", "\u2060.git", ".gi\U000e0020t",
     };
 
     for (size_t i = 0; i < COUNT(names); i++)
@@ -94,7 +95,9 @@ static void a03_dot_files_as_links(void **state)
     struct fx *fx = *state;
     static const char *const names[] = { ".gitmodules", ".gitattributes", ".GITMODULES",
                                          ".gitattributes ", "gitmod~1", "gitatt~1", "GITMOD~2",
-                                         ".gitmodules::$DATA", ".gitattri\u200cbutes" };
+                                         ".gitmodules::$DATA", ".gitattri\u200cbutes",
+                                         "gi7eba~1", "GI7D29~9", "gi7e~123", "gitmo~10",
+                                         ".gitmodules. .:x", "\u00ad.gitmodules" };
     char target[41];
 
     fx_blob(target, fx, "elsewhere");
