@@ -199,6 +199,10 @@ static int check_key(const struct parser *p, reposbx_error *err)
         return rsbx_fail(err, REPOSBX_EPOLICY,
                          "core.worktree in .git/%s: the checkout is elsewhere (%s)", p->name,
                          p->value);
+    if (strcmp(p->section, "core") == 0 && strcmp(p->key, "bare") == 0 && !is_false(p->value))
+        return rsbx_fail(err, REPOSBX_EPOLICY,
+                         "core.bare is \"%s\" in .git/%s: a repository without a checkout", p->value,
+                         p->name);
     if (strcmp(p->section, "core") == 0 && strcmp(p->key, "repositoryformatversion") == 0 &&
         strcmp(p->value, "0") != 0 && strcmp(p->value, "1") != 0)
         return rsbx_fail(err, REPOSBX_EPOLICY, "unknown repository format version %s", p->value);

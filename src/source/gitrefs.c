@@ -65,8 +65,7 @@ static int read_loose(struct rsbx_buf *out, int git_fd, const char *name, reposb
         next_fd = openat(at_fd, leaf, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (next_fd < 0)
             return rsbx_fail_errno(err,
-                                   errno == ENOENT || errno == ENOTDIR ? REPOSBX_ENOTFOUND
-                                                                       : REPOSBX_EIO,
+                                   errno == ENOENT ? REPOSBX_ENOTFOUND : REPOSBX_EIO,
                                    "cannot open %s of a ref", leaf);
         if (fd >= 0)
             (void)close(fd);
@@ -108,6 +107,15 @@ static int find_packed(char out[RSBX_OID_HEX_BYTES], int git_fd, const char *nam
                      name);
 }
 
+/* A branch that was deleted and packed may leave an empty folder of its name. */
+static bool is_folder(int git_fd, const char *name)
+{
+    RSBX_AUTO(rsbx_fd) int fd =
+        openat(git_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd >= 0;
+}
+
 int rsbx_gitrefs_head(char out[RSBX_OID_HEX_BYTES], int git_fd, reposbx_error *err)
 {
     char name[MAX_REF_BYTES] = "HEAD";
@@ -117,10 +125,11 @@ int rsbx_gitrefs_head(char out[RSBX_OID_HEX_BYTES], int git_fd, reposbx_error *e
         size_t skip = 4;
         int rc = read_loose(&text, git_fd, name, err);
 
-        if ((rc == REPOSBX_ENOTFOUND || rc == REPOSBX_EIO) && level > 0)
+        if (level > 0 && (rc == REPOSBX_ENOTFOUND || (rc != 0 && is_folder(git_fd, name))))
             return find_packed(out, git_fd, name, err);
         if (rc != 0)
-            return rsbx_fail(err, REPOSBX_EPOLICY, ".git/%s is not a readable small file", name);
+            return rsbx_fail(err, REPOSBX_EPOLICY,
+                             ".git/%s is not a small file that can be read without a symlink", name);
         while (text.length > 0 && strchr(" \t\r\n", text.data[text.length - 1]) != NULL)
             text.data[--text.length] = '\0';
         if (text.length == RSBX_OID_HEX_BYTES - 1 && rsbx_is_hex(text.data, text.length)) {

@@ -206,6 +206,10 @@ static void a12_config_forms(void **state)
         { "[core \"x\"]\n[core]\nbare=false\nworktree\n", "core.worktree" },
         { "[remote \"origin\"]\n\tpromisor = true\n", "partial clone" },
         { "[remote \"o]\\\"#\"]\n\tpartialclonefilter = blob:none\n", "partial clone" },
+        { "[core]\n\tbare = true\n", "core.bare" },
+        { "[core]\n\tbare\n", "core.bare" },
+        { "[Core] BARE=On\n", "core.bare" },
+        { "[core]\n\tbare = banana\n", "core.bare" },
         { "[core\n", "not Git configuration" },
         { "key = value\n", "not Git configuration" },
     };
@@ -423,6 +427,17 @@ static void a14_heads(void **state)
     expect_ok(&options);
     fx_text(fx, ".git/refs/heads/alias", "ref: refs/heads/alias\n");
     expect(&options, REPOSBX_EPOLICY, "HEAD");
+    /* What is packed is not taken in place of a ref that cannot be read. */
+    assert_int_equal(unlink(fx_path(fx, ".git/refs/heads/alias")), 0);
+    FX_GIT(NULL, fx, "branch", "packed", "main");
+    FX_GIT(NULL, fx, "pack-refs", "--all");
+    fx_text(fx, ".git/HEAD", "ref: refs/heads/packed\n");
+    expect_ok(&options);
+    assert_int_equal(symlink("main", fx_path(fx, ".git/refs/heads/packed")), 0);
+    expect(&options, REPOSBX_EPOLICY, "refs/heads/packed");
+    assert_int_equal(unlink(fx_path(fx, ".git/refs/heads/packed")), 0);
+    assert_int_equal(mkdir(fx_path(fx, ".git/refs/heads/packed"), 0755), 0);
+    expect_ok(&options);
     for (size_t i = 0; i < COUNT(bad); i++) {
         fx_text(fx, ".git/HEAD", bad[i]);
         fx_read(&result, &options);
