@@ -197,14 +197,21 @@ static int dispatch(struct rsbx_cli *cli, int argc, char **argv)
 }
 
 /* A descriptor 0, 1 or 2 that the caller closed would be given to the next file that is opened, and
- * our output would go into it. */
+ * our output would go into it. What fills it can be used as little as a closed one: stdin is there for
+ * writing alone and stdout for reading, so that neither is nothing or everything in silence. */
 static void fill_standard_descriptors(void)
 {
     int fd;
 
-    do {
+    for (;;) {
         fd = open("/dev/null", O_RDWR);
-    } while (fd >= 0 && fd <= STDERR_FILENO);
+        if (fd < 0 || fd > STDERR_FILENO)
+            break;
+        if (fd < STDERR_FILENO) {
+            (void)close(fd);
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
     if (fd > STDERR_FILENO)
         (void)close(fd);
 }

@@ -166,6 +166,12 @@ static int open_cwd(struct rsbx_guest *guest)
     if (fd == -EACCES) {
         /* It may be searchable all the same. */
         fd = rsbx_open_beneath(root, cwd, O_PATH | O_DIRECTORY);
+        if (fd >= 0 && faccessat(fd, ".", X_OK, 0) != 0) {
+            int error = errno;
+
+            close(fd);
+            fd = -error;
+        }
     }
     if (fd < 0) {
         cwd = cwd[0] == '\0' ? "." : cwd;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -42,11 +43,29 @@ static int guest_code(uint32_t error)
     }
 }
 
-static int on_fail(struct asking *asking, const struct rsbx_wire_message *message,
-                   reposbx_error *err)
+/* Why a step that "cannot" be done cannot; other texts are whole by themselves. */
+static const char *reason(char *room, size_t size, const struct rsbx_fail *fail)
+{
+    if (fail->text_length < 7 || memcmp(fail->text, "cannot ", 7) != 0)
+        return NULL;
+    switch (fail->error) {
+    case ELOOP:
+        return "a symlink is in the way";
+    case EINVAL:
+        return "not a regular file";
+    case EXDEV:
+        return "it leads out of the workspace";
+    default:
+        return fail->error <= INT_MAX ? strerror_r((int)fail->error, room, size) : NULL;
+    }
+}
+
+int rsbx_guest_failure(reposbx_error *failure, const struct rsbx_wire_message *message,
+                       reposbx_error *err)
 {
     struct rsbx_fail fail;
-    char text[512];
+    char text[512], room[128];
+    const char *why;
     size_t length;
 
     if (!rsbx_wire_get_fail(&fail, message->bytes, message->length))
@@ -54,7 +73,9 @@ static int on_fail(struct asking *asking, const struct rsbx_wire_message *messag
     length = fail.text_length < sizeof text - 1 ? fail.text_length : sizeof text - 1;
     memcpy(text, fail.text, length);
     text[length] = '\0';
-    (void)rsbx_fail(&asking->failure, guest_code(fail.error), "%s", text);
+    why = reason(room, sizeof room, &fail);
+    (void)rsbx_fail(failure, guest_code(fail.error), "%s%s%s", text, why != NULL ? ": " : "",
+                    why != NULL ? why : "");
     return 0;
 }
 
@@ -83,7 +104,7 @@ static int on_message(void *payload, const struct rsbx_wire_message *message, re
             break;
         return ask->data(ask->payload, NULL, 0, err);
     case RSBX_WIRE_FAIL:
-        return on_fail(asking, message, err);
+        return rsbx_guest_failure(&asking->failure, message, err);
     case RSBX_WIRE_TRAILER:
         if (!rsbx_wire_get_trailer(asking->trailer, message->bytes, message->length) ||
             asking->trailer->op != ask->request.op)

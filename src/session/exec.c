@@ -246,7 +246,6 @@ static int on_output(struct running *running, int which, const struct rsbx_wire_
 static int on_message(void *payload, const struct rsbx_wire_message *message, reposbx_error *err)
 {
     struct running *running = payload;
-    struct rsbx_fail fail;
 
     switch (message->type) {
     case RSBX_WIRE_STDOUT:
@@ -254,15 +253,7 @@ static int on_message(void *payload, const struct rsbx_wire_message *message, re
     case RSBX_WIRE_STDERR:
         return on_output(running, 1, message, err);
     case RSBX_WIRE_FAIL:
-        if (!rsbx_wire_get_fail(&fail, message->bytes, message->length))
-            break;
-        (void)rsbx_fail(&running->failure,
-                        fail.error == ENOENT || fail.error == ENOTDIR ? REPOSBX_ENOTFOUND
-                        : fail.error == ELOOP || fail.error == EACCES || fail.error == EXDEV
-                            ? REPOSBX_EPOLICY
-                            : REPOSBX_EIO,
-                        "%.*s", (int)fail.text_length, fail.text);
-        return 0;
+        return rsbx_guest_failure(&running->failure, message, err);
     case RSBX_WIRE_TRAILER:
         if (!rsbx_wire_get_trailer(&running->trailer, message->bytes, message->length) ||
             running->trailer.op != RSBX_OP_EXEC)

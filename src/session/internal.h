@@ -242,6 +242,10 @@ int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_slot_want 
 struct rsbx_slot_want rsbx_want_control(const struct rsbx_session *session, const char *purpose);
 struct rsbx_slot_want rsbx_want_writer(const struct rsbx_session *session, const char *purpose);
 
+/* What a FAIL of the guest means, as our own error. Negative only when the message is no FAIL. */
+int rsbx_guest_failure(reposbx_error *failure, const struct rsbx_wire_message *message,
+                       reposbx_error *err);
+
 /*
  * One request of the control kind from take to drop: puts the request and texts, feeds, receives.
  * `entry` gets every ENTRY (NULL: unexpected), `data` DATA and END (END: bytes NULL). A FAIL of the

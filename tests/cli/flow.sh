@@ -158,6 +158,17 @@ interrupt TERM 143
 sh_code 0 true
 
 # ---- write, read, list-files ----
+"$reposbx" session write "$id" nothing >"$scratch/out" 2>"$scratch/err" <&-
+is 'a closed stdin is not an empty file' $? 74
+expect 66 session read "$id" nothing
+err_has 'nothing: No such file or directory'
+expect 0 session exec "$id" -- /bin/sh -c 'mkdir shut && chmod 000 shut && ln -s /etc out'
+expect 77 session exec "$id" -w shut -- /bin/true
+err_has 'working folder: shut: Permission denied'
+expect 77 session exec "$id" -w out -- /bin/true
+err_has 'working folder: out: a symlink is in the way'
+expect 77 session read "$id" out/passwd
+expect 0 session exec "$id" -- /bin/sh -c 'rmdir shut && rm out'
 printf 'written\n' | "$reposbx" session write "$id" new/deep/file.txt 2>"$scratch/err"
 is 'a missing folder is refused' "$(($? != 0))" 1
 printf 'written\n' | "$reposbx" session write "$id" new/deep/file.txt --parents

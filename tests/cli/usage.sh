@@ -163,6 +163,9 @@ if [ -c /dev/full ]; then
     "$reposbx" --help >/dev/full 2>"$scratch/err"
     is 'exit code with a full device' $? 74
 fi
-"$reposbx" version >&- 2>/dev/null
-pass
+"$reposbx" version >&- 2>"$scratch/err"
+is 'exit code with a closed stdout' $? 74
+err_has 'cannot write to stdout: '
+"$reposbx" version --json >"$scratch/out" <&- 2>&-
+is 'exit code with stdin and stderr closed' $? 0
 finish
