@@ -148,7 +148,8 @@ int rsbx_cli_read_all(char **bytes, size_t *length, const char *file, size_t lim
                       reposbx_error *err);
 /* Makes a file that must not exist, mode 0644, with its content synced; removes it on failure. */
 int rsbx_cli_write_new(const char *file, const void *bytes, size_t length, reposbx_error *err);
-/* REPOSBX_EEXISTS when the name is taken: asked before the work whose result goes there. */
+/* REPOSBX_EEXISTS when the name is taken or its folder is not there, REPOSBX_EINVALID for "-": asked before
+ * the work whose result goes there. */
 int rsbx_cli_must_be_new(const char *file, reposbx_error *err);
 
 #endif

@@ -61,12 +61,37 @@ int rsbx_cli_read_all(char **bytes, size_t *length, const char *file, size_t lim
     return read_fd(bytes, length, fd, file, limit, err);
 }
 
+/* Told before any work is done, and apart from what exists. */
+static int check_folder(const char *file, reposbx_error *err)
+{
+    const char *slash = strrchr(file, '/');
+    RSBX_CLI_AUTO(text) char *folder = NULL;
+    struct stat status;
+
+    if (slash == NULL || slash == file)
+        return 0;
+    folder = rsbx_cli_need(strndup(file, (size_t)(slash - file)));
+    if (stat(folder, &status) == 0) {
+        if (S_ISDIR(status.st_mode))
+            return 0;
+        errno = ENOTDIR;
+    }
+    (void)rsbx_cli_set_errno(err, REPOSBX_EEXISTS, "cannot create %s: no folder %s", file, folder);
+    rsbx_cli_hint(err, "make the folder first, or choose another one");
+    return REPOSBX_EEXISTS;
+}
+
 int rsbx_cli_must_be_new(const char *file, reposbx_error *err)
 {
     struct stat status;
 
+    if (strcmp(file, "-") == 0) {
+        (void)rsbx_cli_set(err, REPOSBX_EINVALID, "-o: '-' is not the name of a file");
+        rsbx_cli_hint(err, "stdout is no place for it; ./- would be a file of that name");
+        return REPOSBX_EINVALID;
+    }
     if (lstat(file, &status) < 0)
-        return 0;
+        return check_folder(file, err);
     (void)rsbx_cli_set(err, REPOSBX_EEXISTS, "%s exists", file);
     rsbx_cli_hint(err, "choose another name or remove it: nothing is ever overwritten");
     return REPOSBX_EEXISTS;

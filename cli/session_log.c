@@ -29,6 +29,19 @@ struct log {
     int ended;               /* the record that ends a session was seen */
 };
 
+/* How much of a value is shown: what is cut is cut between characters. */
+static int shown_bytes(const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length > MAX_VALUE_BYTES) {
+        length = MAX_VALUE_BYTES;
+        while (((unsigned char)text[length] & 0xC0U) == 0x80U)
+            length--;
+    }
+    return (int)length;
+}
+
 /* argv as a shell would take it, for reading only. */
 static void print_argv(const json_t *argv)
 {
@@ -41,7 +54,7 @@ static void print_argv(const json_t *argv)
         RSBX_CLI_AUTO(text) char *text = rsbx_cli_printable(bytes, strlen(bytes));
         const char *quote = text[0] != '\0' && text[strspn(text, plain)] == '\0' ? "" : "'";
 
-        (void)printf(" %s%.*s%s%s", quote, (int)MAX_VALUE_BYTES, text,
+        (void)printf(" %s%.*s%s%s", quote, shown_bytes(text), text,
                      strlen(text) > MAX_VALUE_BYTES ? "…" : "", quote);
     }
 }
@@ -69,7 +82,7 @@ static void print_member(const char *key, const json_t *value)
         text = rsbx_cli_need(json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)));
         printable = rsbx_cli_printable(text, strlen(text));
     }
-    (void)printf("  %s=%.*s%s", key, (int)MAX_VALUE_BYTES, printable,
+    (void)printf("  %s=%.*s%s", key, shown_bytes(printable), printable,
                  strlen(printable) > MAX_VALUE_BYTES ? "…" : "");
 }
 

@@ -244,7 +244,13 @@ expect 77 session artifacts "$id" -o "$scratch/small.zip" --max-bytes 3 src
 if [ -e "$scratch/small.zip" ]; then fail "a refused bundle left a file"; else pass; fi
 
 # ---- log, audit, reap ----
+# A value that is cut is cut between characters, whatever its length.
+for more in '' x xx xxx; do
+    expect 0 session exec "$id" -- /bin/echo "$more$(printf '\360\237\230\200%.0s' $(seq 60))"
+done
 expect 0 session log "$id"
+if iconv -f UTF-8 -t UTF-8 "$scratch/out" >/dev/null; then pass; else fail 'the log is not UTF-8'; fi
+is 'values that were cut' "$(grep -c '…' "$scratch/out")" 4
 out_has 'command_started'
 expect 0 session log "$id" --json
 is 'records' "$(jq -s 'all(has("seq") and has("event") and has("prev"))' "$scratch/out")" true

@@ -185,6 +185,15 @@ out_json '.error.code == "not_found"'
 # Outputs that exist are refused before a session is looked for.
 touch "$scratch/taken"
 expect 73 "${state[@]}" session diff $id -o "$scratch/taken"
+for words in "artifacts $id -o $scratch/nowhere/a.zip f" "diff $id -o $scratch/nowhere/a.patch"; do
+    expect 73 "${state[@]}" session $words
+    err_has "cannot create $scratch/nowhere/.*: no folder $scratch/nowhere: No such file"
+    err_has 'hint: make the folder first'
+done
+for words in "artifacts $id -o - f" "diff $id -o -"; do
+    expect 64 "${state[@]}" session $words --json
+    out_json '.error.code == "invalid_argument"'
+done
 expect 73 "${state[@]}" session artifacts $id -o "$scratch/taken" f --json
 out_json '.error.code == "exists"'
 is 'the file is as it was' "$(wc -c <"$scratch/taken")" 0
