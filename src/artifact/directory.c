@@ -191,6 +191,8 @@ static int check_kind(const struct image *image, const uint8_t *row, bool folder
                                              : "a member is no regular file");
     if (!folder && (attributes & ATTRIBUTE_FOLDER) != 0)
         return bad(image, "a member is a folder");
+    if (!folder && (attributes >> 16 & 06000U) != 0)
+        return bad(image, "a member would run as another user (setuid or setgid)");
     if (get16(row + 34) != 0)
         return bad(image, "it is one of several parts");
     return REPOSBX_OK;

@@ -184,6 +184,10 @@ static void odd_members_are_refused(void **state)
     one = (struct zipmake_member)PLAIN("a");
     one.attributes = 0120777U << 16;
     assert_bad(&one, 1, "symlink");
+    one.attributes = 0104755U << 16;
+    assert_bad(&one, 1, "setuid");
+    one.attributes = 0102755U << 16;
+    assert_bad(&one, 1, "setuid");
     one.attributes = 0040755U << 16;
     assert_bad(&one, 1, "folder");
     one.attributes = 0010644U << 16;
