@@ -577,6 +577,7 @@ int rsbx_session_exec(reposbx_exec_result *out, struct rsbx_session *session,
         return rsbx_session_refused(session, "exec", rc, err);
     want = rsbx_want_command(session);
     want.limits = order.limits;
+    want.cancel_fd = &request->cancel_fd;
     (void)snprintf(order.command_id, sizeof order.command_id, "cmd-%06" PRIu64,
                    session->commands_made + 1);
     rc = rsbx_slot_take(&slot, session, &want, err);

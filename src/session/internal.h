@@ -178,6 +178,7 @@ struct rsbx_slot_want {
     int upper;                 /* the same, of an overlay's upper layer */
     reposbx_limits limits;
     bool network, read_only_root;
+    const int *cancel_fd;      /* readable: wait no longer for a slot; NULL, or -1 there: none */
 };
 int rsbx_hello_check(const struct rsbx_hello *hello, const struct rsbx_slot_want *want,
                      reposbx_error *err);

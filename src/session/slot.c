@@ -6,6 +6,7 @@
  * new one.
  */
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -222,9 +223,16 @@ static int find_waiting(char name[RSBX_NAME_BYTES], bool *coming, struct rsbx_se
     return rc;
 }
 
+static bool is_cancelled(const struct rsbx_slot_want *want)
+{
+    struct pollfd ready = { .fd = want->cancel_fd != NULL ? *want->cancel_fd : -1, .events = POLLIN };
+
+    return poll(&ready, 1, 0) > 0;
+}
+
 /* The name of a waiting slot, "" when there is none: waits for one that a keeper is making. */
 static int await_slot(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
-                      const char *purpose, reposbx_error *err)
+                      const struct rsbx_slot_want *want, reposbx_error *err)
 {
     struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
 
@@ -232,10 +240,12 @@ static int await_slot(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
         struct timespec pause = { .tv_sec = 0, .tv_nsec = JOURNAL_POLL_NS };
         bool alive = rsbx_keepers_alive(session);
         bool coming = false;
-        int rc = find_waiting(name, &coming, session, purpose, err);
+        int rc = find_waiting(name, &coming, session, want->purpose, err);
 
         if (rc != 0 || name[0] != '\0' || !coming || !alive || rsbx_deadline_passed(deadline))
             return rc;
+        if (is_cancelled(want))
+            return rsbx_fail(err, REPOSBX_ECANCELLED, "cancelled before the command was started");
         (void)nanosleep(&pause, NULL);
     }
 }
@@ -262,7 +272,7 @@ static int take_waiting(struct rsbx_slot *slot, struct rsbx_session *session,
                         const struct rsbx_slot_want *want, reposbx_error *err)
 {
     for (;;) {
-        int rc = await_slot(slot->name, session, want->purpose, err);
+        int rc = await_slot(slot->name, session, want, err);
 
         if (rc != 0 || slot->name[0] == '\0')
             return rc;

@@ -156,6 +156,25 @@ interrupt() {
 interrupt INT 130
 interrupt TERM 143
 sh_code 0 true
+# Also while no container waits and a keeper is said to make one: the log of the session says so, and
+# somebody holds the keepers' lock.
+folder=$REPOSBX_STATE_DIR/sessions/$id
+journal=$folder/journal
+printf 'take slot %s\nmake slot %s-000999-exec\n' "$(waiting exec)" "$id" >>"$journal"
+exec 7<"$folder/keepers"
+flock -s 7
+env --default-signal=INT "$reposbx" session exec "$id" -- true >"$scratch/out" 2>"$scratch/err" 7<&- &
+pid=$!
+sleep 1
+is 'it waits' "$(kill -0 $pid && echo yes)" yes
+kill -INT $pid
+began=$SECONDS
+wait $pid
+is 'exit code of one that waits' $? 130
+is 'told at once' "$((SECONDS - began < 15))" 1
+exec 7<&-
+expect 0 reap
+sh_code 0 true
 
 # ---- write, read, list-files ----
 "$reposbx" session write "$id" nothing >"$scratch/out" 2>"$scratch/err" <&-
