@@ -144,6 +144,11 @@ int rsbx_json_get_text(const char **out, const json_t *object, const char *key, 
     return REPOSBX_OK;
 }
 
+bool rsbx_json_is_or_absent(const json_t *value, json_type type)
+{
+    return value == NULL || json_is_null(value) || json_typeof(value) == type;
+}
+
 int rsbx_json_get_text_or(const char **out, const json_t *object, const char *key,
                           const char *fallback, const char *what, reposbx_error *err)
 {

@@ -37,6 +37,9 @@ int rsbx_json_canonical(char **out, const json_t *value, reposbx_error *err);
  * that holds it. */
 json_t *rsbx_json_bytes(const void *bytes, size_t length);
 
+/* Whether a value is of this type, or missing, or null. */
+bool rsbx_json_is_or_absent(const json_t *value, json_type type);
+
 /* Typed members of an object. A missing or mistyped one is REPOSBX_EPROTOCOL naming `what` and the
  * key. Strings are borrowed from the object. The optional forms (…_or) give the default when the
  * key is missing or null, and still fail on another type. */

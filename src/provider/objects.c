@@ -42,9 +42,12 @@ int rsbx_layer_folder(char **out, const json_t *volume, const char *name, reposb
 static int copy_strings(char ***out, size_t *count, const json_t *array, reposbx_error *err)
 {
     size_t length = json_is_array(array) ? json_array_size(array) : 0;
-    char **list = calloc(length + 1, sizeof *list);
+    char **list;
     size_t filled = 0;
 
+    if (!rsbx_json_is_or_absent(array, JSON_ARRAY))
+        return rsbx_fail(err, REPOSBX_EPROTOCOL, "image: what must be a list is none");
+    list = calloc(length + 1, sizeof *list);
     if (list == NULL)
         return rsbx_fail_memory(err);
     *out = list;
@@ -85,7 +88,11 @@ int rsbx_image_read(struct rsbx_image_facts *facts, const json_t *document, repo
         rc = copy_strings(&facts->env, &facts->env_count, json_object_get(config, "Env"), err);
     if (rc != 0)
         return rc;
-    facts->volume_count = json_is_object(volumes) ? json_object_size(volumes) : 0;
+    /* What is not understood could hide a volume or a secret. */
+    if (!rsbx_json_is_or_absent(config, JSON_OBJECT) ||
+        !rsbx_json_is_or_absent(volumes, JSON_OBJECT))
+        return rsbx_fail(err, REPOSBX_EPROTOCOL, "image: \"Config\" or its volumes are no object");
+    facts->volume_count = json_object_size(volumes);
     (void)snprintf(facts->id, sizeof facts->id, "%s", id);
     (void)snprintf(facts->os, sizeof facts->os, "%s", os);
     (void)snprintf(facts->architecture, sizeof facts->architecture, "%s", architecture);

@@ -132,8 +132,11 @@ static int podman_host(struct rsbx_host_facts *out, struct rsbx_run_engine *engi
 static int copy_list(char ***out, size_t *count, const json_t *array, reposbx_error *err)
 {
     size_t length = json_is_array(array) ? json_array_size(array) : 0;
-    char **list = calloc(length + 1, sizeof *list);
+    char **list;
 
+    if (!rsbx_json_is_or_absent(array, JSON_ARRAY))
+        return rsbx_fail(err, REPOSBX_EPROTOCOL, "podman image: what must be a list is none");
+    list = calloc(length + 1, sizeof *list);
     if (list == NULL)
         return rsbx_fail_memory(err);
     *out = list;
@@ -173,6 +176,10 @@ static int read_image(struct rsbx_image_facts *facts, const json_t *list, reposb
         rc = copy_list(&facts->env, &facts->env_count, json_object_get(config, "Env"), err);
     if (rc != 0)
         return rc;
+    if (!rsbx_json_is_or_absent(config, JSON_OBJECT) ||
+        !rsbx_json_is_or_absent(json_object_get(config, "Volumes"), JSON_OBJECT))
+        return rsbx_fail(err, REPOSBX_EPROTOCOL,
+                         "podman image: \"Config\" or its volumes are no object");
     facts->volume_count = json_object_size(json_object_get(config, "Volumes"));
     (void)snprintf(facts->id, sizeof facts->id, "%s%s", strncmp(id, "sha256:", 7) != 0 ? "sha256:" : "",
                    id);

@@ -173,6 +173,13 @@ static void images_below_the_policy(void **state)
         { { .image = FAKE_IMAGE_OF(FAKE_IMAGE_ID, FAKE_IMAGE_DIGEST, "amd64",
                                    "\"Env\":[\"AWS_REGION=x\"]") },
           NULL, NULL, REPOSBX_EPOLICY, "environment variable AWS_REGION" },
+        /* What is not of the type that it must have hides nothing. */
+        { { .image = FAKE_IMAGE_OF(FAKE_IMAGE_ID, FAKE_IMAGE_DIGEST, "amd64",
+                                   "\"Env\":\"NPM_TOKEN=abc\"") },
+          NULL, NULL, REPOSBX_EPROTOCOL, "must be a list" },
+        { { .image = FAKE_IMAGE_OF(FAKE_IMAGE_ID, FAKE_IMAGE_DIGEST, "amd64",
+                                   "\"Volumes\":[\"/data\"]") },
+          NULL, NULL, REPOSBX_EPROTOCOL, "volumes are no object" },
         { { .image = "{\"Os\":\"linux\",\"Architecture\":\"amd64\"}" }, NULL, NULL,
           REPOSBX_EPROTOCOL, "Id" },
     };
