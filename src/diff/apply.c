@@ -17,59 +17,16 @@
  * proof. Anything unexpected is an error, nothing is searched for, skipped or repaired.
  */
 
+/* No matter what it is applied to. */
 static int refuse(reposbx_error *err, const char *why)
 {
-    return rsbx_fail(err, REPOSBX_EINTERNAL, "the patch does not prove itself: %s", why);
+    return rsbx_fail(err, REPOSBX_EMALFORMED, "%s", why);
 }
 
-bool rsbx_diff_take(struct rsbx_diff_cursor *cursor, const char *text)
+/* Fine, but not for this old content. */
+static int no_fit(reposbx_error *err, const char *why)
 {
-    size_t length = strlen(text);
-
-    if ((size_t)(cursor->end - cursor->at) < length || memcmp(cursor->at, text, length) != 0)
-        return false;
-    cursor->at += length;
-    return true;
-}
-
-bool rsbx_diff_take_line(const char **line, size_t *length, struct rsbx_diff_cursor *cursor)
-{
-    const char *newline = memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at));
-
-    if (newline == NULL)
-        return false;
-    *line = cursor->at;
-    *length = (size_t)(newline - cursor->at);
-    cursor->at = newline + 1;
-    return true;
-}
-
-bool rsbx_diff_take_number(uint64_t *out, struct rsbx_diff_cursor *cursor)
-{
-    const char *start = cursor->at;
-    uint64_t value = 0;
-
-    while (cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9') {
-        if (cursor->at - start >= 12)
-            return false;
-        value = value * 10 + (uint64_t)(*cursor->at++ - '0');
-    }
-    if (cursor->at == start || (*start == '0' && cursor->at - start > 1))
-        return false;
-    *out = value;
-    return true;
-}
-
-struct range {
-    uint64_t start, count;
-};
-
-static bool take_range(struct range *out, struct rsbx_diff_cursor *cursor)
-{
-    out->count = 1;
-    return rsbx_diff_take_number(&out->start, cursor) &&
-           (!rsbx_diff_take(cursor, ",") || rsbx_diff_take_number(&out->count, cursor)) &&
-           (out->start > 0 || out->count == 0);
+    return rsbx_fail(err, RSBX_DIFF_NO_FIT, "%s", why);
 }
 
 struct side {
@@ -87,7 +44,7 @@ static int copy_until(struct rsbx_buf *after, struct side *side, uint64_t line, 
 
     while (side->old_line < line) {
         if (!rsbx_diff_take_line(&text, &length, &side->old))
-            return refuse(err, "a hunk starts behind the end of the old text");
+            return no_fit(err, "a hunk starts behind the end of the old text");
         side->old_line++;
         side->new_line++;
     }
@@ -113,7 +70,7 @@ static int apply_line(struct rsbx_buf *after, struct side *side, struct rsbx_dif
     if (mark != '+') {
         if (side->old_ended || (size_t)(side->old.end - side->old.at) < length ||
             memcmp(side->old.at, line, length) != 0)
-            return refuse(err, "a line of a hunk is not the old text's");
+            return no_fit(err, "a line of a hunk is not the old text's");
         side->old.at += length;
         side->old_line++;
         side->old_ended = ends;
@@ -130,15 +87,11 @@ static int apply_line(struct rsbx_buf *after, struct side *side, struct rsbx_dif
 static int apply_hunk(struct rsbx_buf *after, struct side *side, struct rsbx_diff_cursor *cursor,
                       reposbx_error *err)
 {
-    struct range old_range, new_range;
-    const char *rest;
-    size_t rest_length;
+    struct rsbx_diff_range old_range, new_range;
     uint64_t old_first, new_first;
     int rc;
 
-    if (!take_range(&old_range, cursor) || !rsbx_diff_take(cursor, " +") ||
-        !take_range(&new_range, cursor) || !rsbx_diff_take(cursor, " @@") ||
-        !rsbx_diff_take_line(&rest, &rest_length, cursor))
+    if (!rsbx_diff_take_hunk_head(&old_range, &new_range, cursor))
         return refuse(err, "a hunk header does not parse");
     old_first = old_range.start - (old_range.count != 0);
     new_first = new_range.start - (new_range.count != 0);
@@ -175,7 +128,7 @@ int rsbx_diff_apply_text(struct rsbx_buf *after, const char *before, size_t leng
         return refuse(err, "a text section has no hunk");
     if (side.old_ended ? side.old.at != side.old.end
                        : side.new_ended && side.old.at != side.old.end)
-        return refuse(err, "text follows a line without a newline");
+        return no_fit(err, "text follows a line without a newline");
     return rsbx_buf_append(after, side.old.at, (size_t)(side.old.end - side.old.at), err);
 }
 
@@ -267,7 +220,7 @@ static int apply_delta(struct rsbx_buf *after, const char *before, size_t length
     int rc = REPOSBX_OK;
 
     if (!delta_size(&old_size, &delta) || !delta_size(&new_size, &delta) || old_size != length)
-        return refuse(err, "a delta is for another size");
+        return no_fit(err, "a delta is for another size");
     while (rc == REPOSBX_OK && delta.at < delta.end) {
         unsigned int op = (uint8_t)*delta.at++;
         size_t offset = 0, size = op;

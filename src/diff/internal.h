@@ -2,12 +2,16 @@
 #ifndef RSBX_DIFF_INTERNAL_H
 #define RSBX_DIFF_INTERNAL_H
 
+#include "base/limits.h"
 #include "diff/diff.h"
+#include "diff/incoming.h"
 
 /*
  * What the files of this room share. The parent collects entries and changes (diff.c), forks and
  * reads the answer (run.c). Everything else runs in the child: work.c leads; tree.c computes tree
  * ids; patch.c and binary.c write the text; proof.c and apply.c read that text again and apply it.
+ * A patch from outside is read by the parent (incoming.c), which calls no library for it, and applied
+ * by the child (fit.c); lex.c has the words that both readers know.
  * libgit2 contributes object ids, the alignment of lines and binary deltas; it gets buffers only,
  * never a repository, so neither configuration nor attributes exist for it.
  */
@@ -50,7 +54,8 @@ struct rsbx_diff_counts {
 };
 
 /* The answer of the child: a head, then head.rows rows in the order of the items, then the patch;
- * or, with a code, the message in place of both. Both ends are one program: native layout. */
+ * of a patch from outside, rows in the order of its targets, then what each of them holds now. Or,
+ * with a code, the message in place of both. Both ends are one program: native layout. */
 struct rsbx_diff_head {
     int32_t code;
     uint32_t message_length;
@@ -61,8 +66,10 @@ struct rsbx_diff_head {
 struct rsbx_diff_row {
     uint64_t insertions, deletions;
     uint8_t old_oid[RSBX_OID_BYTES], new_oid[RSBX_OID_BYTES];
+    uint64_t length; /* of a target's content */
+    uint32_t mode;   /* of a target; 0: it is gone */
     uint8_t status, binary;
-    uint8_t unused[6];
+    uint8_t unused[2];
 };
 
 struct rsbx_diff_job {
@@ -71,7 +78,18 @@ struct rsbx_diff_job {
     bool check_base;
     uint8_t base_tree[RSBX_OID_BYTES];
     bool base_only;
+    const struct rsbx_incoming *incoming; /* applied to the base instead; NULL: none */
 };
+struct rsbx_diff_reply {
+    struct rsbx_diff_head head;
+    struct rsbx_diff_row *rows;
+    char *patch;
+};
+void rsbx_diff_reply_autop(struct rsbx_diff_reply *reply);
+#define RSBX_DIFF_WALL_MS 120000U
+/* Forks the child and reads its answer. */
+int rsbx_diff_ask(struct rsbx_diff_reply *reply, struct rsbx_diff_job *job, uint64_t wall_ms,
+                  reposbx_error *err);
 void rsbx_diff_sort_items(struct rsbx_diff *diff);
 /* The child's main (rsbx_child_work); payload is a struct rsbx_diff_job with a sorted diff. */
 int rsbx_diff_work(int pipe_fd, void *payload);
@@ -103,6 +121,9 @@ int rsbx_diff_binary_write(struct rsbx_buf *out, const struct rsbx_diff_side *be
 struct rsbx_diff_cursor {
     const char *at, *end;
 };
+struct rsbx_diff_range {
+    uint64_t start, count;
+};
 /* Consumes `text` when it stands at the cursor. */
 bool rsbx_diff_take(struct rsbx_diff_cursor *cursor, const char *text);
 /* Consumes one line; its bytes without the newline. False at the end or without a newline. */
@@ -110,8 +131,28 @@ bool rsbx_diff_take_line(const char **line, size_t *length, struct rsbx_diff_cur
 /* Consumes decimal digits (no sign, no leading zero but "0"). */
 bool rsbx_diff_take_number(uint64_t *out, struct rsbx_diff_cursor *cursor);
 
+/* "1,2 +1,3 @@ …" and the newline: what follows the "@@ -" of a hunk. */
+bool rsbx_diff_take_hunk_head(struct rsbx_diff_range *old_range, struct rsbx_diff_range *new_range,
+                              struct rsbx_diff_cursor *cursor);
+/* A name in C quotes; the cursor stands behind the opening quote. */
+bool rsbx_diff_take_quoted(char *out, size_t *length, size_t size, struct rsbx_diff_cursor *cursor);
+/* "a/X b/X" or the same in quotes, and the newline; both names must be equal. */
+bool rsbx_diff_take_names(char path[RSBX_MAX_PATH_BYTES + 1], size_t *path_length,
+                          struct rsbx_diff_cursor *cursor);
+/* "100644", "100755" or "120000", and the newline. */
+bool rsbx_diff_take_mode(uint32_t *out, struct rsbx_diff_cursor *cursor);
+/* The prefix and the path, as they are or in quotes. */
+bool rsbx_diff_take_name(struct rsbx_diff_cursor *cursor, const char *prefix, const char *path,
+                         size_t length);
+/* The same as it stands behind "--- " and "+++ ", or /dev/null; ends the line. */
+bool rsbx_diff_take_label(struct rsbx_diff_cursor *cursor, const char *prefix, const char *path,
+                          size_t length, bool exists);
+
+/* In this room: a patch that is well formed, but not for what it is applied to. */
+#define RSBX_DIFF_NO_FIT REPOSBX_ENOTFOUND
+
 /* Applies the hunks, or one binary block, at the cursor to `before` and appends the outcome to
- * `after`: no fuzz, no offset, all of it or REPOSBX_EINTERNAL. */
+ * `after`: no fuzz, no offset, all of it or REPOSBX_EMALFORMED or RSBX_DIFF_NO_FIT. */
 int rsbx_diff_apply_text(struct rsbx_buf *after, const char *before, size_t length,
                          struct rsbx_diff_cursor *cursor, reposbx_error *err);
 int rsbx_diff_apply_binary(struct rsbx_buf *after, const char *before, size_t length,
@@ -121,6 +162,54 @@ int rsbx_diff_apply_binary(struct rsbx_buf *after, const char *before, size_t le
  * the old contents. */
 int rsbx_diff_prove(const struct rsbx_diff *diff, const char *patch, size_t patch_length,
                     const uint8_t expected[RSBX_OID_BYTES], reposbx_error *err);
+
+/* ---- a patch from outside ---- */
+
+enum rsbx_incoming_kind {
+    RSBX_INCOMING_CHANGE, RSBX_INCOMING_CREATE, RSBX_INCOMING_DELETE, RSBX_INCOMING_RENAME,
+    RSBX_INCOMING_COPY
+};
+enum rsbx_incoming_body { RSBX_INCOMING_NOTHING, RSBX_INCOMING_TEXT, RSBX_INCOMING_BINARY };
+
+/* One "diff --git" of it. Of CREATE the new side alone counts, of DELETE the old one. */
+struct rsbx_incoming_section {
+    enum rsbx_incoming_kind kind;
+    enum rsbx_incoming_body body;
+    char *old_path, *new_path;
+    size_t old_length, new_length;
+    uint32_t old_mode, new_mode;     /* 0: the patch does not say */
+    char old_id[41], new_id[41];     /* first digits of ids; "": the patch does not say */
+    struct rsbx_diff_cursor content; /* hunks, or binary blocks */
+    size_t line;                     /* of the patch, from 1 */
+};
+
+#define RSBX_NO_SECTION SIZE_MAX
+/* A path and what becomes of it. */
+struct rsbx_incoming_target {
+    const char *path; /* the section's */
+    size_t length;
+    size_t removed_by, made_by; /* sections */
+};
+
+struct rsbx_incoming {
+    const char *text; /* the caller's */
+    size_t length;
+    struct rsbx_incoming_section *sections;
+    size_t count, capacity;
+    struct rsbx_incoming_target *targets; /* byte order, each path once */
+    size_t target_count;
+    const char **wanted; /* paths whose old content is needed, in byte order */
+    size_t wanted_count;
+};
+
+size_t rsbx_incoming_line(const struct rsbx_incoming *incoming, const char *at);
+const struct rsbx_incoming_target *rsbx_incoming_find(const struct rsbx_incoming *incoming,
+                                                      const char *path, size_t length);
+
+/* Child only. Applies it to the base: rows, contents behind each other, and the tree's id. */
+int rsbx_incoming_fit(struct rsbx_diff_row *rows, struct rsbx_buf *contents,
+                      uint8_t result_tree[RSBX_OID_BYTES], const struct rsbx_incoming *incoming,
+                      const struct rsbx_diff *diff, reposbx_error *err);
 
 /* Merges the base with `count` replacements in byte order (mode 0 removes) and computes the tree
  * id. A path below a folder that stands as a whole is REPOSBX_EINVALID. */

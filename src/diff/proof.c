@@ -40,90 +40,6 @@ static int refuse(reposbx_error *err, const char *why)
     return rsbx_fail(err, REPOSBX_EINTERNAL, "the patch does not prove itself: %s", why);
 }
 
-/* A name in C quotes; the cursor stands behind the opening quote. */
-static bool take_quoted(char *out, size_t *length, size_t size, struct rsbx_diff_cursor *cursor)
-{
-    static const char letters[] = "abtnvfr\"\\";
-    static const char values[] = "\a\b\t\n\v\f\r\"\\";
-    size_t used = 0;
-
-    while (cursor->at < cursor->end && *cursor->at != '"') {
-        char byte = *cursor->at++;
-        const char *known;
-
-        if (used + 1 >= size || byte == '\n' || cursor->at == cursor->end)
-            return false;
-        if (byte == '\\') {
-            byte = *cursor->at++;
-            known = memchr(letters, byte, sizeof letters - 1);
-            if (known != NULL) {
-                byte = values[known - letters];
-            } else {
-                unsigned int value = 0;
-
-                cursor->at--;
-                for (int i = 0; i < 3; i++, cursor->at++) {
-                    if (cursor->at == cursor->end || *cursor->at < '0' || *cursor->at > '7')
-                        return false;
-                    value = value * 8 + (unsigned int)(*cursor->at - '0');
-                }
-                if (value == 0 || value > 255)
-                    return false;
-                byte = (char)value;
-            }
-        }
-        out[used++] = byte;
-    }
-    *length = used;
-    return rsbx_diff_take(cursor, "\"");
-}
-
-/* "a/X b/X" or the same in quotes; both names must be equal. */
-static bool take_names(struct section *section, struct rsbx_diff_cursor *cursor)
-{
-    char first[RSBX_MAX_PATH_BYTES + 3], second[RSBX_MAX_PATH_BYTES + 3];
-    size_t first_length = 0, second_length = 0;
-    const char *line;
-    size_t length;
-
-    if (rsbx_diff_take(cursor, "\"")) {
-        if (!take_quoted(first, &first_length, sizeof first, cursor) ||
-            !rsbx_diff_take(cursor, " \"") ||
-            !take_quoted(second, &second_length, sizeof second, cursor) ||
-            !rsbx_diff_take(cursor, "\n"))
-            return false;
-    } else {
-        if (!rsbx_diff_take_line(&line, &length, cursor) || length < 7 || length % 2 == 0 ||
-            length / 2 > sizeof first || line[length / 2] != ' ')
-            return false;
-        first_length = second_length = length / 2;
-        memcpy(first, line, first_length);
-        memcpy(second, line + first_length + 1, second_length);
-    }
-    if (first_length != second_length || first_length < 3 ||
-        first_length - 2 > RSBX_MAX_PATH_BYTES || memcmp(first, "a/", 2) != 0 ||
-        memcmp(second, "b/", 2) != 0 || memcmp(first + 2, second + 2, first_length - 2) != 0)
-        return false;
-    section->length = first_length - 2;
-    memcpy(section->path, first + 2, section->length);
-    section->path[section->length] = '\0';
-    return true;
-}
-
-static bool take_mode(uint32_t *out, struct rsbx_diff_cursor *cursor)
-{
-    static const char *const words[] = { "100644", "100755", "120000" };
-    static const uint32_t modes[] = { 0100644U, 0100755U, 0120000U };
-
-    for (size_t i = 0; i < 3; i++) {
-        if (rsbx_diff_take(cursor, words[i])) {
-            *out = modes[i];
-            return rsbx_diff_take(cursor, "\n");
-        }
-    }
-    return false;
-}
-
 static bool take_id(uint8_t out[RSBX_OID_BYTES], struct rsbx_diff_cursor *cursor)
 {
     char hex[2 * RSBX_OID_BYTES + 1];
@@ -155,20 +71,21 @@ static int read_head(struct section *section, struct proof *proof, reposbx_error
     bool good = true;
 
     memset(section, 0, sizeof *section);
-    if (!rsbx_diff_take(cursor, "diff --git ") || !take_names(section, cursor))
+    if (!rsbx_diff_take(cursor, "diff --git ") ||
+        !rsbx_diff_take_names(section->path, &section->length, cursor))
         return refuse(err, "the head of a section does not parse");
     entry = present(proof, section);
     section->old_mode = section->new_mode = entry == NULL ? 0 : entry->mode;
     if (rsbx_diff_take(cursor, "new file mode ")) {
-        good = entry == NULL && take_mode(&section->new_mode, cursor);
+        good = entry == NULL && rsbx_diff_take_mode(&section->new_mode, cursor);
     } else if (rsbx_diff_take(cursor, "deleted file mode ")) {
         section->new_mode = 0;
-        good = entry != NULL && take_mode(&section->old_mode, cursor) &&
+        good = entry != NULL && rsbx_diff_take_mode(&section->old_mode, cursor) &&
                section->old_mode == entry->mode;
     } else if (rsbx_diff_take(cursor, "old mode ")) {
-        good = entry != NULL && take_mode(&section->old_mode, cursor) &&
+        good = entry != NULL && rsbx_diff_take_mode(&section->old_mode, cursor) &&
                section->old_mode == entry->mode && rsbx_diff_take(cursor, "new mode ") &&
-               take_mode(&section->new_mode, cursor) && section->new_mode != section->old_mode;
+               rsbx_diff_take_mode(&section->new_mode, cursor) && section->new_mode != section->old_mode;
     } else {
         good = entry != NULL;
     }
@@ -182,32 +99,17 @@ static int read_head(struct section *section, struct proof *proof, reposbx_error
     if (good && rsbx_diff_take(cursor, " ")) {
         uint32_t mode = 0;
 
-        good = take_mode(&mode, cursor) && mode == section->old_mode && mode == section->new_mode;
+        good = rsbx_diff_take_mode(&mode, cursor) && mode == section->old_mode && mode == section->new_mode;
     } else {
         good = good && rsbx_diff_take(cursor, "\n") && section->old_mode != section->new_mode;
     }
     return good ? REPOSBX_OK : refuse(err, "an index line does not parse");
 }
 
-/* "a/X" as it stands behind "--- " and "+++ ", or /dev/null; ends the line. */
-static bool take_label(const struct section *section, const char *prefix, bool exists,
+static bool take_label(const struct section *section, const char *prefix, uint32_t mode,
                        struct rsbx_diff_cursor *cursor)
 {
-    char name[RSBX_MAX_PATH_BYTES + 3];
-    size_t length = 0;
-
-    if (!exists)
-        return rsbx_diff_take(cursor, "/dev/null\n");
-    if (rsbx_diff_take(cursor, "\"")) {
-        if (!take_quoted(name, &length, sizeof name, cursor) || length != section->length + 2 ||
-            memcmp(name, prefix, 2) != 0 || memcmp(name + 2, section->path, section->length) != 0)
-            return false;
-    } else if (!rsbx_diff_take(cursor, prefix) || !rsbx_diff_take(cursor, section->path)) {
-        return false;
-    }
-    if (memchr(section->path, ' ', section->length) != NULL && !rsbx_diff_take(cursor, "\t"))
-        return false;
-    return rsbx_diff_take(cursor, "\n");
+    return rsbx_diff_take_label(cursor, prefix, section->path, section->length, mode != 0);
 }
 
 /* The new content from the old one and the body of the section. */
@@ -230,11 +132,26 @@ static int apply_body(struct rsbx_buf *after, const struct section *section, str
     }
     if (!rsbx_diff_take(cursor, "--- "))
         return length == 0 ? REPOSBX_OK : refuse(err, "a section has no body");
-    if (!take_label(section, "a/", section->old_mode != 0, cursor) ||
+    if (!take_label(section, "a/", section->old_mode, cursor) ||
         !rsbx_diff_take(cursor, "+++ ") ||
-        !take_label(section, "b/", section->new_mode != 0, cursor))
+        !take_label(section, "b/", section->new_mode, cursor))
         return refuse(err, "the names of a section do not parse");
     return rsbx_diff_apply_text(after, before, length, cursor, err);
+}
+
+/* What a patch of somebody else's may be, ours may not. */
+static int apply_own_body(struct rsbx_buf *after, const struct section *section,
+                          struct proof *proof, const char *before, size_t length,
+                          reposbx_error *err)
+{
+    int rc = apply_body(after, section, proof, before, length, err);
+
+    if (rc != REPOSBX_EMALFORMED && rc != RSBX_DIFF_NO_FIT)
+        return rc;
+    rsbx_context(err, "the patch does not prove itself");
+    if (err != NULL)
+        err->code = REPOSBX_EINTERNAL;
+    return REPOSBX_EINTERNAL;
 }
 
 /* Appends or, for the second half of a change of type, replaces the outcome of a path. */
@@ -284,8 +201,8 @@ static int apply_section(struct proof *proof, reposbx_error *err)
                              : record(proof, &section, entry->oid, err);
     if (memcmp(section.old_id, entry == NULL ? zero : entry->oid, RSBX_OID_BYTES) != 0)
         return refuse(err, "an index line names another old content");
-    rc = apply_body(&after, &section, proof, entry == NULL ? "" : item->before.bytes,
-                    entry == NULL ? 0 : item->before.length, err);
+    rc = apply_own_body(&after, &section, proof, entry == NULL ? "" : item->before.bytes,
+                        entry == NULL ? 0 : item->before.length, err);
     if (rc != REPOSBX_OK)
         return rc;
     if (section.new_mode != 0)

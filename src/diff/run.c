@@ -20,7 +20,6 @@
 /* The parent's half: forks the child, which inherits entries and contents, and reads its answer
  * within the deadline. Nothing of it is believed beyond what the parent can bound. */
 
-#define DEFAULT_WALL_MS 120000U
 /* Beyond what the parent already holds: the line tables of two texts of some million lines, the
  * patch, and one content at a time in the proof. */
 #define CHILD_MEMORY_BYTES (2048ULL * 1024ULL * 1024ULL)
@@ -103,13 +102,7 @@ static int read_part(void *out, size_t length, int fd, struct rsbx_deadline dead
     return REPOSBX_OK;
 }
 
-struct reply {
-    struct rsbx_diff_head head;
-    struct rsbx_diff_row *rows;
-    char *patch;
-};
-
-static void reply_autop(struct reply *reply)
+void rsbx_diff_reply_autop(struct rsbx_diff_reply *reply)
 {
     free(reply->rows);
     free(reply->patch);
@@ -131,17 +124,19 @@ static int read_failure(const struct rsbx_diff_head *head, int fd, struct rsbx_d
     return rsbx_fail(err, head->code, "%s", message);
 }
 
-static int read_reply(struct reply *reply, const struct rsbx_diff_job *job, int fd,
+static int read_reply(struct rsbx_diff_reply *reply, const struct rsbx_diff_job *job, int fd,
                       struct rsbx_deadline deadline, reposbx_error *err)
 {
+    uint64_t rows = job->base_only          ? 0
+                    : job->incoming != NULL ? job->incoming->target_count
+                                            : job->diff->item_count;
     int rc = read_part(&reply->head, sizeof reply->head, fd, deadline, err);
 
     if (rc != REPOSBX_OK)
         return rc;
     if (reply->head.code != 0)
         return read_failure(&reply->head, fd, deadline, err);
-    if (reply->head.rows != (job->base_only ? 0 : job->diff->item_count) ||
-        reply->head.patch_length > job->max_bytes)
+    if (reply->head.rows != rows || reply->head.patch_length > job->max_bytes)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "gave an answer out of bounds");
     reply->rows = calloc((size_t)reply->head.rows + 1, sizeof *reply->rows);
     reply->patch = malloc((size_t)reply->head.patch_length + 1);
@@ -154,8 +149,8 @@ static int read_reply(struct reply *reply, const struct rsbx_diff_job *job, int 
     return rc;
 }
 
-static int ask_child(struct reply *reply, struct rsbx_diff_job *job, uint64_t wall_ms,
-                     reposbx_error *err)
+int rsbx_diff_ask(struct rsbx_diff_reply *reply, struct rsbx_diff_job *job, uint64_t wall_ms,
+                  reposbx_error *err)
 {
     struct rsbx_child_limits limits = { .cpu_seconds = wall_ms / 1000 + 1, .keep_fd = -1 };
     struct rsbx_deadline deadline = rsbx_deadline_in_ms(wall_ms);
@@ -178,7 +173,7 @@ static int ask_child(struct reply *reply, struct rsbx_diff_job *job, uint64_t wa
         rc = rsbx_fail(err, end, "%s", ended.message);
     if (rc != REPOSBX_OK && job->base_only)
         rsbx_context(err, "the base tree");
-    else if (rc != REPOSBX_OK)
+    else if (rc != REPOSBX_OK && job->incoming == NULL)
         rsbx_context(err, "the diff");
     return rc;
 }
@@ -207,7 +202,7 @@ static int fill_file(struct rsbx_diff_file *file, const struct rsbx_diff_item *i
 int rsbx_diff_run(struct rsbx_diff_result *out, struct rsbx_diff *diff,
                   const struct rsbx_diff_options *options, reposbx_error *err)
 {
-    __attribute__((cleanup(reply_autop))) struct reply reply = { .rows = NULL, .patch = NULL };
+    RSBX_AUTO(rsbx_diff_reply) struct rsbx_diff_reply reply = { .rows = NULL, .patch = NULL };
     struct rsbx_diff_job job = { .diff = diff, .max_bytes = options->max_bytes };
     struct rsbx_diff_result result = { .patch = NULL };
     int rc;
@@ -218,7 +213,8 @@ int rsbx_diff_run(struct rsbx_diff_result *out, struct rsbx_diff *diff,
             !rsbx_unhex(job.base_tree, RSBX_OID_BYTES, options->base_tree))
             return rsbx_fail(err, REPOSBX_EINVALID, "the base tree is not 40 hex digits");
     }
-    rc = ask_child(&reply, &job, options->wall_ms == 0 ? DEFAULT_WALL_MS : options->wall_ms, err);
+    rc = rsbx_diff_ask(&reply, &job, options->wall_ms == 0 ? RSBX_DIFF_WALL_MS : options->wall_ms,
+                       err);
     if (rc != REPOSBX_OK)
         return rc;
     result.files = calloc(diff->item_count + 1, sizeof *result.files);
@@ -244,9 +240,9 @@ int rsbx_diff_run(struct rsbx_diff_result *out, struct rsbx_diff *diff,
 
 int rsbx_diff_base_tree(char out[41], struct rsbx_diff *diff, reposbx_error *err)
 {
-    __attribute__((cleanup(reply_autop))) struct reply reply = { .rows = NULL, .patch = NULL };
+    RSBX_AUTO(rsbx_diff_reply) struct rsbx_diff_reply reply = { .rows = NULL, .patch = NULL };
     struct rsbx_diff_job job = { .diff = diff, .base_only = true };
-    int rc = ask_child(&reply, &job, DEFAULT_WALL_MS, err);
+    int rc = rsbx_diff_ask(&reply, &job, RSBX_DIFF_WALL_MS, err);
 
     if (rc == REPOSBX_OK)
         rsbx_hex(out, reply.head.base_tree, RSBX_OID_BYTES);

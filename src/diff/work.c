@@ -135,6 +135,20 @@ static int check_unique(const struct rsbx_diff *diff, reposbx_error *err)
     return REPOSBX_OK;
 }
 
+static size_t row_count(const struct rsbx_diff_job *job)
+{
+    return job->incoming != NULL ? job->incoming->target_count : job->diff->item_count;
+}
+
+/* The other task: a patch from outside is applied. */
+static int fit(struct answer *answer, const struct rsbx_diff_job *job, reposbx_error *err)
+{
+    answer->patch.limit = (size_t)job->max_bytes;
+    answer->head.rows = row_count(job);
+    return rsbx_incoming_fit(answer->rows, &answer->patch, answer->head.result_tree, job->incoming,
+                             job->diff, err);
+}
+
 static int make_answer(struct answer *answer, const struct rsbx_diff_job *job, reposbx_error *err)
 {
     struct rsbx_diff *diff = job->diff;
@@ -152,12 +166,14 @@ static int make_answer(struct answer *answer, const struct rsbx_diff_job *job, r
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "the base entries make the tree %s, not %s", have,
                          want);
     }
-    answer->rows = calloc(diff->item_count + 1, sizeof *answer->rows);
+    answer->rows = calloc(row_count(job) + 1, sizeof *answer->rows);
     if (answer->rows == NULL)
         return rsbx_fail_memory(err);
     rc = check_unique(diff, err);
     for (size_t i = 0; rc == REPOSBX_OK && i < diff->item_count; i++)
         rc = identify(&diff->items[i], diff, err);
+    if (rc != REPOSBX_OK || job->incoming != NULL)
+        return rc == REPOSBX_OK ? fit(answer, job, err) : rc;
     if (rc == REPOSBX_OK)
         rc = result_tree(answer->head.result_tree, diff, err);
     answer->patch.limit = job->max_bytes > SIZE_MAX / 4 ? SIZE_MAX / 4 : (size_t)job->max_bytes;
@@ -167,7 +183,6 @@ static int make_answer(struct answer *answer, const struct rsbx_diff_job *job, r
         rc = rsbx_diff_prove(diff, answer->patch.data == NULL ? "" : answer->patch.data,
                              answer->patch.length, answer->head.result_tree, err);
     answer->head.rows = diff->item_count;
-    answer->head.patch_length = answer->patch.length;
     return rc;
 }
 
@@ -177,6 +192,7 @@ int rsbx_diff_work(int pipe_fd, void *payload)
     reposbx_error err = REPOSBX_ERROR_INIT;
     int rc = make_answer(&answer, payload, &err);
 
+    answer.head.patch_length = answer.patch.length;
     if (rc != REPOSBX_OK) {
         memset(&answer.head, 0, sizeof answer.head);
         answer.head.code = rc;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <git2.h>
 
+#include "applied.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "corpus.h"
@@ -530,10 +531,26 @@ static void assert_porcelain(const char *base, const char *result, struct text t
         assert_memory_equal(out.data, theirs.bytes, theirs.length);
 }
 
+/* Git's patch with renames, copies and short ids, as people send them, read as one from outside. */
+static void assert_moves(const struct corpus_tree *tree, const char *base, const char *result,
+                         const char *kind)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf out = RSBX_BUF_INIT(1U << 26);
+    struct gitrun how = { .git_dir = git_dir };
+    const char *const diff[] = { "git", "diff", "--no-ext-diff", "--no-color", "--binary", "-M", "-C",
+                                 "--find-copies-harder", base, result, NULL };
+
+    assert_int_equal(gitrun(&out, &how, false, diff), 0);
+    if (out.length > 0)
+        assert_applies(tree, out.data, out.length, result, kind);
+}
+
 /* The shares of a kind that are tried in these ways too. */
 #define EACH_HOSTILE 8U
 #define EACH_CHECKOUT 4U
 #define EACH_PORCELAIN 16U
+#define EACH_MOVES 8U
+#define EACH_OUTSIDE 2U
 
 static void apply_patch(struct tally *tally, const char *kind, size_t seed, const char *base,
                         struct text theirs, const struct rsbx_diff_result *ours)
@@ -577,6 +594,10 @@ static void check_case(struct tally *tally, const struct batch *batch, size_t in
     compare_libgit2(batch, base, result, &ours);
     if (seed % EACH_PORCELAIN == 0)
         assert_porcelain(base, result, theirs);
+    if (ours.patch_length > 0 && seed % EACH_OUTSIDE == 0)
+        assert_applies(&one.base, theirs.bytes, theirs.length, result, kind);
+    if (seed % EACH_MOVES == 0)
+        assert_moves(&one.base, base, result, kind);
     if (ours.patch_length > 0) {
         apply_patch(tally, kind, seed, base, theirs, &ours);
         apply_libgit2(tally, batch, base, &ours);
