@@ -108,6 +108,7 @@ extern const struct rsbx_cli_command rsbx_cli_receipt;
 extern const struct rsbx_cli_command rsbx_cli_receipt_verify;
 extern const struct rsbx_cli_command rsbx_cli_policy_check;
 extern const struct rsbx_cli_command rsbx_cli_policy_show;
+extern const struct rsbx_cli_command rsbx_cli_validate;
 extern const struct rsbx_cli_command rsbx_cli_version;
 extern const struct rsbx_cli_command rsbx_cli_wasm_install;
 extern const struct rsbx_cli_command rsbx_cli_wasm_list;
@@ -136,6 +137,17 @@ int rsbx_cli_hide_values(char **block, const struct rsbx_cli_list *env, reposbx_
 
 /* The exit code for how a command or a piece of code ended (enum reposbx_exec_status). */
 int rsbx_cli_status_code(int status, int exit_code, int signal);
+
+/* ---- live output (forward.c) ---- */
+
+/* Where it goes, and why it could not. */
+struct rsbx_cli_stream {
+    int cancel_fd;
+    int broken;              /* the reader of our stdout or stderr went away */
+    int write_errno;         /* another failure */
+};
+/* Of a reposbx_exec_request; the payload is a stream. */
+int rsbx_cli_forward(void *payload, int number, const void *bytes, size_t length);
 
 /* ---- reading what the caller gives (files.c) ---- */
 

@@ -16,6 +16,7 @@ const struct rsbx_cli_command *const rsbx_cli_commands[] = {
     &rsbx_cli_session_log,
     &rsbx_cli_session_fork,
     &rsbx_cli_session_close,
+    &rsbx_cli_validate,
     &rsbx_cli_run,
     &rsbx_cli_pool_serve,
     &rsbx_cli_pool_status,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +9,6 @@
 #include "cli.h"
 #include "output.h"
 
-/* POLLOUT on a pipe promises room for so much (PIPE_BUF on Linux): a write of it does not block. */
-#define PIECE_BYTES 4096U
-
 struct options {
     const char *cwd;
     struct rsbx_cli_list env;
@@ -21,57 +17,6 @@ struct options {
     uint64_t memory, pids;
     int status_fd, passthrough;
 };
-
-/* Where live output goes, and why it could not. */
-struct stream {
-    int cancel_fd;
-    int broken;              /* the reader of our stdout or stderr went away */
-    int write_errno;         /* another failure */
-};
-
-/* Waits for room; a signal ends the wait, so that a reader who stands still cannot hold us. */
-static int wait_for_room(const struct stream *stream, int fd)
-{
-    struct pollfd fds[2] = { { fd, POLLOUT, 0 }, { stream->cancel_fd, POLLIN, 0 } };
-
-    for (;;) {
-        int rc = poll(fds, 2, -1);
-
-        if (rc < 0 && errno != EINTR)
-            return -1;
-        if (rc > 0 && fds[1].revents != 0)
-            return 1;
-        if (rc > 0)
-            return 0;
-    }
-}
-
-static int forward(void *payload, int number, const void *bytes, size_t length)
-{
-    struct stream *stream = payload;
-    const char *at = bytes;
-    int fd = number == 2 ? STDERR_FILENO : STDOUT_FILENO;
-
-    while (length > 0) {
-        size_t piece = length < PIECE_BYTES ? length : PIECE_BYTES;
-        int rc = wait_for_room(stream, fd);
-        ssize_t put;
-
-        if (rc > 0)
-            return 1;
-        put = rc < 0 ? -1 : write(fd, at, piece);
-        if (put < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (put < 0) {
-            stream->broken = errno == EPIPE;
-            stream->write_errno = errno;
-            return 1;
-        }
-        at += put;
-        length -= (size_t)put;
-    }
-    return 0;
-}
 
 static int check(const struct rsbx_cli_call *call, reposbx_error *err)
 {
@@ -146,7 +91,8 @@ static int put_status(int fd, const char *text, reposbx_error *err)
 }
 
 /* A command that we stopped ourselves: by a signal, or since its output could not be passed on. */
-static int stopped(const struct rsbx_cli *cli, const struct stream *stream, reposbx_error *err)
+static int stopped(const struct rsbx_cli *cli, const struct rsbx_cli_stream *stream,
+                   reposbx_error *err)
 {
     int number = rsbx_cli_caught_signal();
 
@@ -188,7 +134,7 @@ static int report(const struct rsbx_cli_call *call, const reposbx_exec_result *r
     return code;
 }
 
-static void fill(reposbx_exec_request *request, struct stream *stream,
+static void fill(reposbx_exec_request *request, struct rsbx_cli_stream *stream,
                  const struct rsbx_cli_call *call)
 {
     const struct options *options = call->options;
@@ -204,7 +150,7 @@ static void fill(reposbx_exec_request *request, struct stream *stream,
     request->pids = options->pids;
     request->cancel_fd = stream->cancel_fd;
     if (!call->cli->json) {
-        request->output = forward;
+        request->output = rsbx_cli_forward;
         request->output_payload = stream;
     }
 }
@@ -218,7 +164,7 @@ static int run(const struct rsbx_cli_call *call)
     RSBX_CLI_AUTO(text) char *input = NULL;
     RSBX_CLI_AUTO(exec_result) reposbx_exec_result result = { 0 };
     reposbx_exec_request request = REPOSBX_EXEC_REQUEST_INIT;
-    struct stream stream = { -1, 0, 0 };
+    struct rsbx_cli_stream stream = { -1, 0, 0 };
     reposbx_error err = REPOSBX_ERROR_INIT;
     int rc;
 

@@ -24,7 +24,7 @@ typedef struct reposbx_limits {
     double command_timeout_seconds;
     uint64_t output_bytes;          /* preview of stdout and stderr together */
     uint64_t audit_log_bytes;       /* captured stdout and stderr together: reaching it kills */
-    uint64_t stdin_bytes;           /* stdin of a command, content of one write */
+    uint64_t stdin_bytes;           /* stdin of a command, content of one write, a patch */
     uint64_t tmpfs_bytes;           /* /tmp (and, a tenth of it but at least 1 MiB, /run) */
     uint64_t artifact_bytes;        /* content of one bundle */
     uint64_t artifact_members;      /* files in one bundle */

@@ -19,7 +19,7 @@
  *                 {"name":"audit/events.jsonl","digest":{"sha256":"…"}}],
  *      "predicateType":"https://reposbx.dev/receipt/v1",
  *      "predicate":{"tool","session","source","image","policy","commands","writes","diff",
- *                   "bundles","audit"}}
+ *                   "bundles","audit"}}          and "patches", where a validation placed one
  *
  * With a key it is signed, in a DSSE envelope: {"payloadType":"application/vnd.in-toto+json",
  * "payload":base64,"signatures":[{"keyid","sig"}]}, Ed25519, keyid the SHA-256 of the public key's

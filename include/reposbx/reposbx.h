@@ -10,6 +10,7 @@
 #include <reposbx/receipt.h>
 #include <reposbx/run.h>
 #include <reposbx/session.h>
+#include <reposbx/validate.h>
 #include <reposbx/version.h>
 #include <reposbx/wasm.h>
 

@@ -5,14 +5,14 @@
 
 #include <reposbx/session.h>
 
+#include "api/documents.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "codec/json.h"
 
 #include "base/banned.h"
 
-/* Text of `value`, which is taken over. */
-static int finish(char **out, json_t *value, reposbx_error *err)
+int rsbx_document_text(char **out, json_t *value, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_json) rsbx_json_ptr owned = value;
 
@@ -21,7 +21,7 @@ static int finish(char **out, json_t *value, reposbx_error *err)
     return rsbx_json_text(out, owned, err);
 }
 
-static json_t *text_value(const char *text)
+json_t *rsbx_text_value(const char *text)
 {
     return rsbx_json_bytes(text, strlen(text));
 }
@@ -31,11 +31,11 @@ static json_t *argv_value(const reposbx_exec_result *result)
     json_t *array = json_array();
 
     for (size_t i = 0; i < result->argc; i++)
-        (void)json_array_append_new(array, text_value(result->argv[i]));
+        (void)json_array_append_new(array, rsbx_text_value(result->argv[i]));
     return array;
 }
 
-int reposbx_exec_result_json(char **out, const reposbx_exec_result *result, reposbx_error *err)
+json_t *rsbx_exec_result_value(const reposbx_exec_result *result)
 {
     json_t *ended = json_pack(
         "{s:s, s:o, s:s, s:o, s:o, s:o, s:o}", "command_id", result->command_id, "argv",
@@ -62,15 +62,20 @@ int reposbx_exec_result_json(char **out, const reposbx_exec_result *result, repo
         ended = NULL;
     }
     json_decref(measured);
-    return finish(out, ended, err);
+    return ended;
 }
 
-static json_t *mode_value(uint32_t mode)
+int reposbx_exec_result_json(char **out, const reposbx_exec_result *result, reposbx_error *err)
+{
+    return rsbx_document_text(out, rsbx_exec_result_value(result), err);
+}
+
+json_t *rsbx_mode_value(uint32_t mode)
 {
     return mode == 0 ? json_null() : json_sprintf("%06o", mode);
 }
 
-static json_t *oid_value(const char *oid, uint32_t mode)
+json_t *rsbx_oid_value(const char *oid, uint32_t mode)
 {
     return mode == 0 ? json_null() : json_string(oid);
 }
@@ -85,10 +90,10 @@ static json_t *files_value(const reposbx_diff_result *result)
         (void)json_array_append_new(
             array,
             json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:b}", "path",
-                      text_value(file->path), "status", file->status, "old_mode",
-                      mode_value(file->old_mode), "new_mode", mode_value(file->new_mode), "old_oid",
-                      oid_value(file->old_oid, file->old_mode), "new_oid",
-                      oid_value(file->new_oid, file->new_mode), "insertions",
+                      rsbx_text_value(file->path), "status", file->status, "old_mode",
+                      rsbx_mode_value(file->old_mode), "new_mode", rsbx_mode_value(file->new_mode), "old_oid",
+                      rsbx_oid_value(file->old_oid, file->old_mode), "new_oid",
+                      rsbx_oid_value(file->new_oid, file->new_mode), "insertions",
                       (json_int_t)file->insertions, "deletions", (json_int_t)file->deletions,
                       "binary", file->binary));
     }
@@ -101,7 +106,7 @@ static json_t *omitted_value(const reposbx_diff_result *result)
 
     for (size_t i = 0; i < result->omitted_count; i++) {
         (void)json_array_append_new(array, json_pack("{s:o, s:s}", "path",
-                                                     text_value(result->omitted[i].path), "reason",
+                                                     rsbx_text_value(result->omitted[i].path), "reason",
                                                      result->omitted[i].reason));
     }
     return array;
@@ -117,7 +122,7 @@ int reposbx_diff_result_json(char **out, const reposbx_diff_result *result, cons
     int failed = value == NULL;
 
     if (!failed && patch_file != NULL)
-        failed = json_object_set_new(value, "patch_file", text_value(patch_file)) != 0;
+        failed = json_object_set_new(value, "patch_file", rsbx_text_value(patch_file)) != 0;
     else if (!failed && rsbx_utf8_valid(result->patch, result->patch_length) &&
              memchr(result->patch, '\0', result->patch_length) == NULL)
         failed = json_object_set_new(value, "patch",
@@ -126,7 +131,7 @@ int reposbx_diff_result_json(char **out, const reposbx_diff_result *result, cons
         json_decref(value);
         value = NULL;
     }
-    return finish(out, value, err);
+    return rsbx_document_text(out, value, err);
 }
 
 int reposbx_artifact_bundle_json(char **out, const reposbx_artifact_bundle *bundle,
@@ -138,11 +143,11 @@ int reposbx_artifact_bundle_json(char **out, const reposbx_artifact_bundle *bund
         const reposbx_artifact_member *member = &bundle->members[i];
 
         (void)json_array_append_new(
-            members, json_pack("{s:o, s:I, s:s}", "path", text_value(member->name), "size",
+            members, json_pack("{s:o, s:I, s:s}", "path", rsbx_text_value(member->name), "size",
                                (json_int_t)member->size, "sha256", member->sha256));
     }
-    return finish(out,
-                  json_pack("{s:o, s:I, s:s, s:o}", "path", text_value(bundle->path), "size",
+    return rsbx_document_text(out,
+                  json_pack("{s:o, s:I, s:s, s:o}", "path", rsbx_text_value(bundle->path), "size",
                             (json_int_t)bundle->size, "sha256", bundle->sha256, "members",
                             members),
                   err);
@@ -158,9 +163,9 @@ int reposbx_reap_report_json(char **out, const reposbx_reap_report *report, repo
         (void)json_array_append_new(
             items, json_pack("{s:s?, s:s, s:s, s:o}", "sandbox_id", item->session_id, "object",
                              item->object, "action", item->action, "detail",
-                             text_value(item->detail)));
+                             rsbx_text_value(item->detail)));
     }
-    return finish(out,
+    return rsbx_document_text(out,
                   json_pack("{s:o, s:I}", "items", items, "failed", (json_int_t)report->failed),
                   err);
 }

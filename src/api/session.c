@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <reposbx/session.h>
+#include <reposbx/validate.h>
 
 #include "base/error.h"
 #include "run/run.h"
@@ -270,6 +271,25 @@ int reposbx_session_fork(reposbx_session **out, reposbx_session *session,
     rc = rsbx_session_fork(&own, provider->state, session->own, err);
     (void)pthread_mutex_unlock(&session->mutex);
     return rc != 0 ? rc : wrap(out, own, err);
+}
+
+int reposbx_validate(reposbx_validate_result *out, reposbx_provider *provider,
+                     const reposbx_validate_request *request, reposbx_error *err)
+{
+    if (out == NULL || provider == NULL || request == NULL)
+        return missing(out == NULL ? "out" : provider == NULL ? "provider" : "request", err);
+    if (request->version != STRUCT_VERSION)
+        return wrong_version("validate request", request->version, err);
+    if (request->spec == NULL || (request->patch == NULL && request->patch_length > 0))
+        return missing(request->spec == NULL ? "spec" : "patch", err);
+    if (request->spec->version != STRUCT_VERSION)
+        return wrong_version("spec", request->spec->version, err);
+    if (request->command != NULL && request->command->version != STRUCT_VERSION)
+        return wrong_version("exec request", request->command->version, err);
+    if ((request->close_flags & ~(REPOSBX_DROP_AUDIT | REPOSBX_CLOSE_BEHIND)) != 0)
+        return rsbx_fail(err, REPOSBX_EINVALID, "close_flags: %d has bits that mean nothing",
+                         request->close_flags);
+    return rsbx_validate(out, provider->state, request, err);
 }
 
 int reposbx_session_close(reposbx_session *session, int flags, reposbx_error *err)

@@ -51,6 +51,14 @@ void rsbx_diff_result_dispose(struct rsbx_diff_result *result)
     memset(result, 0, sizeof *result);
 }
 
+const char *rsbx_diff_status_word(enum rsbx_diff_status status)
+{
+    static const char *const words[] = { "added", "deleted", "modified", "type_changed",
+                                         "mode_changed" };
+
+    return words[status];
+}
+
 static bool mode_known(uint32_t mode)
 {
     return mode == 0100644U || mode == 0100755U || mode == 0120000U;

@@ -66,6 +66,9 @@ enum rsbx_diff_status {
     RSBX_DIFF_MODE_CHANGED
 };
 
+/* "added", "deleted", "modified", "type_changed", "mode_changed". */
+const char *rsbx_diff_status_word(enum rsbx_diff_status status);
+
 struct rsbx_diff_file {
     char *path;              /* bytes, NUL-terminated */
     size_t path_length;

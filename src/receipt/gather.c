@@ -28,6 +28,7 @@ struct gathering {
     bool closed, poisoned;
     json_t *metadata; /* of sandbox_created */
     json_t *commands, *writes, *bundles;
+    json_t *patches; /* placed in the workspace by a validation; NULL: none */
     json_t *diff;
     reposbx_error failure;
 };
@@ -40,6 +41,8 @@ static const char *const finished_keys[] = { "status",         "exit_code",  "si
                                              "stdout",         "stderr",     NULL };
 static const char *const diff_keys[] = { "sha256", "bytes",   "base_tree", "result_tree",
                                          "files",  "omitted", "untracked", NULL };
+static const char *const patch_keys[] = { "sha256",      "bytes", "base_tree",
+                                          "result_tree", "files", NULL };
 static const char *const bundle_keys[] = { "sha256", "size", "members", NULL };
 static const char *const write_keys[] = { "path", "bytes", "sha256", "executable", NULL };
 
@@ -120,6 +123,10 @@ static int on_event(struct gathering *gathering, const char *event, json_t *data
         return finish_command(gathering, data);
     } else if (strcmp(event, "file_written") == 0) {
         return append(gathering->writes, seq, data, write_keys);
+    } else if (strcmp(event, "patch_applied") == 0) {
+        if (gathering->patches == NULL)
+            gathering->patches = json_array();
+        return append(gathering->patches, seq, data, patch_keys);
     } else if (strcmp(event, "artifacts_collected") == 0) {
         return append(gathering->bundles, seq, data, bundle_keys);
     } else if (strcmp(event, "diff_created") == 0) {
@@ -240,6 +247,11 @@ static int build(json_t **out, const struct gathering *gathering, reposbx_error 
         "commands", gathering->commands, "writes", gathering->writes, "diff",
         gathering->diff != NULL ? json_incref(gathering->diff) : json_null(), "bundles",
         gathering->bundles, "audit", audit_value(gathering));
+    if (predicate != NULL && gathering->patches != NULL &&
+        json_object_set(predicate, "patches", gathering->patches) != 0) {
+        json_decref(predicate);
+        predicate = NULL;
+    }
     if (predicate == NULL)
         return rsbx_fail_memory(err);
     *out = predicate;
@@ -271,6 +283,7 @@ int rsbx_receipt_gather(json_t **predicate, json_t **metadata, const char *folde
         *metadata = json_incref(gathering.metadata);
     json_decref(gathering.metadata);
     json_decref(gathering.diff);
+    json_decref(gathering.patches);
     return rc;
 }
 

@@ -329,10 +329,12 @@ static int check_bundles(struct verifying *verifying, reposbx_error *err)
 static const char *predicate_problem(const json_t *given, const json_t *told)
 {
     static const char *const keys[] = { "session", "source", "image",   "policy", "commands",
-                                        "writes",  "diff",   "bundles", "audit" };
+                                        "writes",  "diff",   "bundles", "audit",  "patches" };
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (!json_equal(json_object_get(given, keys[i]), json_object_get(told, keys[i])))
+        const json_t *one = json_object_get(given, keys[i]), *other = json_object_get(told, keys[i]);
+
+        if (one != other && !json_equal(one, other)) /* both may lack it */
             return keys[i];
     }
     return json_object_size(given) == json_object_size(told) + 1 ? NULL : "what it should not";

@@ -268,14 +268,6 @@ static int run_scan(struct scan *scan, struct rsbx_session *session, reposbx_err
     return rc;
 }
 
-static const char *status_word(enum rsbx_diff_status status)
-{
-    static const char *const words[] = { "added", "deleted", "modified", "type_changed",
-                                         "mode_changed" };
-
-    return words[status];
-}
-
 /* Moves the diff room's result into the public one. */
 static int take_result(reposbx_diff_result *result, struct rsbx_diff_result *made,
                        reposbx_error *err)
@@ -289,7 +281,7 @@ static int take_result(reposbx_diff_result *result, struct rsbx_diff_result *mad
 
         to->path = from->path;
         from->path = NULL;
-        to->status = status_word(from->status);
+        to->status = rsbx_diff_status_word(from->status);
         to->old_mode = from->old_mode;
         to->new_mode = from->new_mode;
         memcpy(to->old_oid, from->old_oid, sizeof to->old_oid);

@@ -154,22 +154,10 @@ static int check_request(struct creation *creation, const struct rsbx_state *sta
 
 static int open_source(struct creation *creation, reposbx_error *err)
 {
-    const reposbx_policy *policy = creation->policy;
-
-    creation->source_options = (struct rsbx_source_options){
-        .repo = creation->spec->repo,
-        .revision = creation->spec->revision,
-        .symlinks = policy->keep_symlinks ? RSBX_SYMLINKS_KEEP : RSBX_SYMLINKS_REFUSE,
-        .submodules = policy->empty_submodules ? RSBX_SUBMODULES_EMPTY : RSBX_SUBMODULES_REFUSE,
-        .attributes = policy->raw_attributes ? RSBX_ATTRIBUTES_RAW : RSBX_ATTRIBUTES_REFUSE,
-        .owner = policy->any_owner ? RSBX_OWNER_ANY : RSBX_OWNER_CALLER,
-        .max_files = policy->max_files,
-        .max_bytes = policy->max_bytes,
-        .max_depth = policy->max_depth,
-        .excludes = (const char *const *)creation->excludes.list,
-        .exclude_count = creation->excludes.count,
-    };
-
+    creation->source_options =
+        rsbx_source_options_of(creation->policy, creation->spec->repo, creation->spec->revision);
+    creation->source_options.excludes = (const char *const *)creation->excludes.list;
+    creation->source_options.exclude_count = creation->excludes.count;
     if (creation->spec->progress != NULL) {
         reposbx_progress progress = { .step = "check" };
 

@@ -29,7 +29,7 @@
 /* Messages of a pack on their way: type and length (4 bytes each, big endian) and the payload. */
 struct spool {
     FILE *file;
-    uint64_t nodes, bytes;
+    struct rsbx_unpacked packed;
     json_t *left_behind; /* [{path, reason}] */
 };
 
@@ -75,8 +75,8 @@ static int on_node(void *payload, const struct rsbx_node *node, reposbx_error *e
                              "reason", reason_word(node->reason))) != 0
                    ? rsbx_fail_memory(err)
                    : REPOSBX_OK;
-    spool->nodes++;
-    spool->bytes += node->size;
+    spool->packed.nodes++;
+    spool->packed.bytes += node->size;
     rsbx_wire_put_node(fixed, node);
     return put_message(spool, RSBX_WIRE_NODE, fixed, sizeof fixed, node->path, node->path_length,
                        err);
@@ -141,15 +141,17 @@ static int refill(void *payload, struct rsbx_talk *talk, reposbx_error *err)
     return REPOSBX_OK;
 }
 
-static int unpack(struct spool *spool, struct rsbx_session *session, reposbx_error *err)
+int rsbx_session_unpack(struct rsbx_session *session,
+                        int (*more)(void *payload, struct rsbx_talk *talk, reposbx_error *err),
+                        void *payload, const struct rsbx_unpacked *expected, reposbx_error *err)
 {
     struct rsbx_ask ask = {
         .want = rsbx_want_writer(session, "unpack"),
         .request = { .op = RSBX_OP_UNPACK,
                      .max_entries = RSBX_MAX_ENTRIES,
                      .max_bytes = session->policy->max_bytes },
-        .refill = refill,
-        .payload = spool,
+        .refill = more,
+        .payload = payload,
         .remove_at_once = true,
         .deadline_ms = RSBX_READER_MS,
     };
@@ -160,11 +162,11 @@ static int unpack(struct spool *spool, struct rsbx_session *session, reposbx_err
         rsbx_context(err, "making the workspace of %s", session->id);
         return rc;
     }
-    if (trailer.entries != spool->nodes || trailer.bytes != spool->bytes)
+    if (trailer.entries != expected->nodes || trailer.bytes != expected->bytes)
         return rsbx_fail(err, REPOSBX_EPROTOCOL,
                          "the guest made %" PRIu64 " things of %" PRIu64 " bytes, not %" PRIu64
                          " of %" PRIu64,
-                         trailer.entries, trailer.bytes, spool->nodes, spool->bytes);
+                         trailer.entries, trailer.bytes, expected->nodes, expected->bytes);
     return REPOSBX_OK;
 }
 
@@ -277,7 +279,7 @@ static int tell(struct rsbx_session *session, struct rsbx_session *from, const s
     int rc = rsbx_session_record(
         from, "session_forked",
         json_pack("{s:s, s:I, s:I, s:O}", "fork", session->id, "changes",
-                  (json_int_t)spool->nodes, "bytes", (json_int_t)spool->bytes, "left_behind",
+                  (json_int_t)spool->packed.nodes, "bytes", (json_int_t)spool->packed.bytes, "left_behind",
                   spool->left_behind),
         RSBX_AUDIT_ORDINARY, err);
 
@@ -313,8 +315,8 @@ int rsbx_session_fork(struct rsbx_session **out, struct rsbx_state *state,
     if (rc == 0)
         rc = begin(session, state, from, err);
     RSBX_FAULT("fork.begun");
-    if (rc == 0 && spool.nodes > 0)
-        rc = unpack(&spool, session, err);
+    if (rc == 0 && spool.packed.nodes > 0)
+        rc = rsbx_session_unpack(session, refill, &spool, &spool.packed, err);
     if (rc == 0)
         rc = tell(session, from, &spool, err);
     spool_dispose(&spool);

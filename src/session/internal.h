@@ -161,6 +161,9 @@ int rsbx_session_refused(struct rsbx_session *session, const char *operation, in
  * can. */
 void rsbx_state_refused(const struct rsbx_state *state, const reposbx_spec *spec, int code,
                         const reposbx_error *why);
+/* The same of a patch that was checked without a session. */
+void rsbx_state_patch(const struct rsbx_state *state, const reposbx_spec *spec,
+                      const reposbx_validate_result *result);
 
 /* Whether the workspace is an overlay over the baseline. */
 bool rsbx_session_overlay(const struct rsbx_session *session);
@@ -320,6 +323,25 @@ int rsbx_session_record_created(struct rsbx_session *session, json_t *known, rep
 /* Undoes a creation and frees the session (NULL: nothing); what is left is named behind the
  * error. */
 void rsbx_session_undo(struct rsbx_session *session, struct rsbx_state *state, reposbx_error *err);
+
+/* -- fork.c: shared with validate -- */
+/* What an UNPACK has made. */
+struct rsbx_unpacked {
+    uint64_t nodes, bytes;
+};
+/* Makes the workspace, which is still what the baseline is, into another one: `more` puts nodes and
+ * their content, and the END. */
+int rsbx_session_unpack(struct rsbx_session *session,
+                        int (*more)(void *payload, struct rsbx_talk *talk, reposbx_error *err),
+                        void *payload, const struct rsbx_unpacked *expected, reposbx_error *err);
+
+/* -- place.c -- */
+/* Places the outcome of a patch in a fresh workspace, proves by a diff that this gives its tree, and
+ * records both; the diff is the caller's. `sha256` is the patch's. */
+struct rsbx_incoming_outcome;
+int rsbx_session_place(reposbx_diff_result *diff, struct rsbx_session *session,
+                       const struct rsbx_incoming_outcome *outcome, const char *sha256,
+                       uint64_t patch_bytes, reposbx_error *err);
 
 /* -- close.c: shared by close, reap and a failed create -- */
 /* Removes every object that the journal knows of; counts what is left. The first failure is in

@@ -28,3 +28,17 @@ void rsbx_state_refused(const struct rsbx_state *state, const reposbx_spec *spec
     if (data != NULL)
         (void)rsbx_audit_roll(state->dir_fd, RSBX_MAX_REFUSALS_BYTES, "session_refused", data, NULL);
 }
+
+void rsbx_state_patch(const struct rsbx_state *state, const reposbx_spec *spec,
+                      const reposbx_validate_result *result)
+{
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr data = json_pack(
+        "{s:s, s:I, s:b, s:s, s:s, s:s, s:o, s:o, s:o}", "sha256", result->patch_sha256, "bytes",
+        (json_int_t)result->patch_bytes, "applies", result->applies, "reason", result->reason,
+        "base_tree", result->base_tree, "result_tree", result->result_tree, "repo",
+        text_or_null(spec->repo), "revision", text_or_null(spec->revision), "task_id",
+        text_or_null(spec->task_id));
+
+    if (data != NULL)
+        (void)rsbx_audit_roll(state->dir_fd, RSBX_MAX_REFUSALS_BYTES, "patch_checked", data, NULL);
+}

@@ -3,12 +3,28 @@
 
 #include "policy/policy.h"
 #include "session/session.h"
-#include "source/source.h"
+#include "session/snapshot.h"
 
 #include "base/banned.h"
 
 typedef struct rsbx_source *rsbx_source_ptr;
 RSBX_CLEANUP(rsbx_source, rsbx_source_ptr, rsbx_source_free);
+
+struct rsbx_source_options rsbx_source_options_of(const reposbx_policy *policy, const char *repo,
+                                                  const char *revision)
+{
+    return (struct rsbx_source_options){
+        .repo = repo,
+        .revision = revision,
+        .symlinks = policy->keep_symlinks ? RSBX_SYMLINKS_KEEP : RSBX_SYMLINKS_REFUSE,
+        .submodules = policy->empty_submodules ? RSBX_SUBMODULES_EMPTY : RSBX_SUBMODULES_REFUSE,
+        .attributes = policy->raw_attributes ? RSBX_ATTRIBUTES_RAW : RSBX_ATTRIBUTES_REFUSE,
+        .owner = policy->any_owner ? RSBX_OWNER_ANY : RSBX_OWNER_CALLER,
+        .max_files = policy->max_files,
+        .max_bytes = policy->max_bytes,
+        .max_depth = policy->max_depth,
+    };
+}
 
 /* To the end: only then is every blob read and HEAD looked at again, and the tree's id final. */
 static int read_all(struct rsbx_source *source, reposbx_error *err)
@@ -26,7 +42,7 @@ int rsbx_repository_tree(char tree[41], const char *repo, const char *revision,
 {
     RSBX_AUTO(rsbx_policy) reposbx_policy *own = NULL;
     RSBX_AUTO(rsbx_source) rsbx_source_ptr source = NULL;
-    struct rsbx_source_options options = { .repo = repo, .revision = revision };
+    struct rsbx_source_options options;
     int rc = rsbx_check_revision(revision, err);
 
     if (rc == 0 && policy == NULL) {
@@ -35,13 +51,7 @@ int rsbx_repository_tree(char tree[41], const char *repo, const char *revision,
     }
     if (rc != 0)
         return rc;
-    options.symlinks = policy->keep_symlinks ? RSBX_SYMLINKS_KEEP : RSBX_SYMLINKS_REFUSE;
-    options.submodules = policy->empty_submodules ? RSBX_SUBMODULES_EMPTY : RSBX_SUBMODULES_REFUSE;
-    options.attributes = policy->raw_attributes ? RSBX_ATTRIBUTES_RAW : RSBX_ATTRIBUTES_REFUSE;
-    options.owner = policy->any_owner ? RSBX_OWNER_ANY : RSBX_OWNER_CALLER;
-    options.max_files = policy->max_files;
-    options.max_bytes = policy->max_bytes;
-    options.max_depth = policy->max_depth;
+    options = rsbx_source_options_of(policy, repo, revision);
     rc = rsbx_source_open(&source, &options, err);
     if (rc == 0)
         rc = read_all(source, err);

@@ -3,6 +3,7 @@
 #define RSBX_SESSION_SESSION_H
 
 #include <reposbx/session.h>
+#include <reposbx/validate.h>
 
 #include "base/cleanup.h"
 
@@ -54,6 +55,9 @@ int rsbx_repository_tree(char tree[41], const char *repo, const char *revision,
                          const reposbx_policy *policy, reposbx_error *err);
 int rsbx_session_fork(struct rsbx_session **out, struct rsbx_state *state,
                       struct rsbx_session *from, reposbx_error *err);
+int rsbx_validate(reposbx_validate_result *out, struct rsbx_state *state,
+                  const reposbx_validate_request *request, reposbx_error *err);
+void rsbx_validate_result_dispose(reposbx_validate_result *result);
 int rsbx_session_close(struct rsbx_session *session, int flags, reposbx_error *err);
 
 int rsbx_reap(reposbx_reap_report *out, struct rsbx_state *state, int dry_run, reposbx_error *err);

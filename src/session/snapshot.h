@@ -27,6 +27,10 @@ struct rsbx_snapshot_order {
     void *progress_payload;
 };
 
+/* What the policy says of sources, as the reader wants it (repository.c). */
+struct rsbx_source_options rsbx_source_options_of(const reposbx_policy *policy, const char *repo,
+                                                  const char *revision);
+
 /* Streams the source into the session's baseline store through a guest, writes the manifest, then
  * has a second guest read the sealed baseline, compare the fingerprint and the rest digest, and
  * copy the workspace. */

@@ -40,7 +40,7 @@ expect 64
 err_has '^reposbx: '
 err_has '^hint: '
 out_empty
-for word in nonsense sesion fork doctor rum validate Session; do
+for word in nonsense sesion fork docter rum valid Session; do
     expect 64 $word
     err_has "unknown command '$word'"
 done

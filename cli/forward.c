@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Live output of a command, to our own stdout and stderr. */
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* POLLOUT on a pipe promises room for so much (PIPE_BUF on Linux): a write of it does not block. */
+#define PIECE_BYTES 4096U
+
+/* Waits for room; a signal ends the wait, so that a reader who stands still cannot hold us. */
+static int wait_for_room(const struct rsbx_cli_stream *stream, int fd)
+{
+    struct pollfd fds[2] = { { fd, POLLOUT, 0 }, { stream->cancel_fd, POLLIN, 0 } };
+
+    for (;;) {
+        int rc = poll(fds, 2, -1);
+
+        if (rc < 0 && errno != EINTR)
+            return -1;
+        if (rc > 0 && fds[1].revents != 0)
+            return 1;
+        if (rc > 0)
+            return 0;
+    }
+}
+
+int rsbx_cli_forward(void *payload, int number, const void *bytes, size_t length)
+{
+    struct rsbx_cli_stream *stream = payload;
+    const char *at = bytes;
+    int fd = number == 2 ? STDERR_FILENO : STDOUT_FILENO;
+
+    while (length > 0) {
+        size_t piece = length < PIECE_BYTES ? length : PIECE_BYTES;
+        int rc = wait_for_room(stream, fd);
+        ssize_t put;
+
+        if (rc > 0)
+            return 1;
+        put = rc < 0 ? -1 : write(fd, at, piece);
+        if (put < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (put < 0) {
+            stream->broken = errno == EPIPE;
+            stream->write_errno = errno;
+            return 1;
+        }
+        at += put;
+        length -= (size_t)put;
+    }
+    return 0;
+}
