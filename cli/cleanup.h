@@ -45,6 +45,7 @@ RSBX_CLI_DISPOSE(file_list, reposbx_file_list, reposbx_file_list_dispose);
 RSBX_CLI_DISPOSE(diff_result, reposbx_diff_result, reposbx_diff_result_dispose);
 RSBX_CLI_DISPOSE(bundle, reposbx_artifact_bundle, reposbx_artifact_bundle_dispose);
 RSBX_CLI_DISPOSE(receipt_report, reposbx_receipt_report, reposbx_receipt_report_dispose);
+RSBX_CLI_DISPOSE(doctor_report, reposbx_doctor_report, reposbx_doctor_report_dispose);
 RSBX_CLI_DISPOSE(validate_result, reposbx_validate_result, reposbx_validate_result_dispose);
 RSBX_CLI_DISPOSE(reap_report, reposbx_reap_report, reposbx_reap_report_dispose);
 

@@ -108,6 +108,7 @@ extern const struct rsbx_cli_command rsbx_cli_receipt;
 extern const struct rsbx_cli_command rsbx_cli_receipt_verify;
 extern const struct rsbx_cli_command rsbx_cli_policy_check;
 extern const struct rsbx_cli_command rsbx_cli_policy_show;
+extern const struct rsbx_cli_command rsbx_cli_doctor;
 extern const struct rsbx_cli_command rsbx_cli_validate;
 extern const struct rsbx_cli_command rsbx_cli_version;
 extern const struct rsbx_cli_command rsbx_cli_wasm_install;

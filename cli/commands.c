@@ -22,6 +22,7 @@ const struct rsbx_cli_command *const rsbx_cli_commands[] = {
     &rsbx_cli_pool_status,
     &rsbx_cli_pool_shutdown,
     &rsbx_cli_reap,
+    &rsbx_cli_doctor,
     &rsbx_cli_audit_verify,
     &rsbx_cli_artifact_verify,
     &rsbx_cli_receipt,

@@ -5,6 +5,7 @@
 /* The whole public API of libreposbx. Linking the library contacts no engine. */
 #include <reposbx/artifact.h>
 #include <reposbx/audit.h>
+#include <reposbx/doctor.h>
 #include <reposbx/error.h>
 #include <reposbx/policy.h>
 #include <reposbx/receipt.h>

@@ -16,8 +16,8 @@
     X(archive_entry_size) X(archive_entry_size_is_set) X(archive_error_string) X(archive_free)     \
     X(archive_read_data) X(archive_read_free) X(archive_read_new) X(archive_read_next_header)      \
     X(archive_read_open_memory) X(archive_read_support_filter_gzip)                                \
-    X(archive_read_support_format_tar) X(archive_write_close) X(archive_write_data)                \
-    X(archive_write_header) X(archive_write_new) X(archive_write_open)                             \
+    X(archive_read_support_format_tar) X(archive_version_number) X(archive_write_close)            \
+    X(archive_write_data) X(archive_write_header) X(archive_write_new) X(archive_write_open)       \
     X(archive_write_set_bytes_in_last_block) X(archive_write_set_format_pax_restricted)
 
 struct rsbx_archive {

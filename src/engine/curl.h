@@ -13,7 +13,7 @@
 #define RSBX_CURL_FUNCTIONS(X)                                                                     \
     X(curl_easy_cleanup) X(curl_easy_getinfo) X(curl_easy_init) X(curl_easy_perform)               \
     X(curl_easy_reset) X(curl_easy_setopt) X(curl_easy_strerror) X(curl_global_init)               \
-    X(curl_slist_append) X(curl_slist_free_all)
+    X(curl_slist_append) X(curl_slist_free_all) X(curl_version_info)
 
 struct rsbx_curl {
     RSBX_CURL_FUNCTIONS(RSBX_LAZY_MEMBER)

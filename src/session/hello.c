@@ -16,10 +16,9 @@ uint64_t rsbx_run_bytes(const reposbx_limits *limits)
     return tenth < 1024U * 1024U ? 1024U * 1024U : tenth;
 }
 
-int rsbx_hello_check(const struct rsbx_hello *hello, const struct rsbx_slot_want *want,
-                     reposbx_error *err)
+static struct rsbx_hello_want hello_want(const struct rsbx_slot_want *want)
 {
-    const struct rsbx_hello_want wanted = {
+    return (struct rsbx_hello_want){
         .uid = want->as_reader ? 0 : RSBX_GUEST_UID,
         .gid = want->as_reader ? 0 : RSBX_GUEST_GID,
         .capabilities = want->as_reader ? READER_CAPABILITY : 0,
@@ -36,6 +35,22 @@ int rsbx_hello_check(const struct rsbx_hello *hello, const struct rsbx_slot_want
         .run_bytes = rsbx_run_bytes(&want->limits),
         .nofile = NOFILE,
     };
+}
+
+bool rsbx_session_observed(struct rsbx_hello *hello, struct rsbx_hello_want *want,
+                           const struct rsbx_session *session)
+{
+    const struct rsbx_slot_want command = rsbx_want_command(session);
+
+    *hello = session->observed;
+    *want = hello_want(&command);
+    return session->has_observed;
+}
+
+int rsbx_hello_check(const struct rsbx_hello *hello, const struct rsbx_slot_want *want,
+                     reposbx_error *err)
+{
+    const struct rsbx_hello_want wanted = hello_want(want);
 
     return rsbx_hello_compare(hello, &wanted, err);
 }

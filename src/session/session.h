@@ -6,6 +6,7 @@
 #include <reposbx/validate.h>
 
 #include "base/cleanup.h"
+#include "provider/hello.h"
 
 /*
  * The session room's face to the api room. A state is the folder with all sessions and the address
@@ -34,6 +35,10 @@ const char *rsbx_session_audit_dir(const struct rsbx_session *session);
 
 int rsbx_session_exec(reposbx_exec_result *out, struct rsbx_session *session,
                       const reposbx_exec_request *request, reposbx_error *err);
+/* What the last container that this process spoke to saw, and what that of a command with the policy's
+ * own limits must see: they belong together after an exec. False: there was none yet. */
+bool rsbx_session_observed(struct rsbx_hello *hello, struct rsbx_hello_want *want,
+                           const struct rsbx_session *session);
 void rsbx_exec_result_dispose(reposbx_exec_result *result);
 int rsbx_session_read(char **bytes, size_t *length, struct rsbx_session *session, const char *path,
                       uint64_t max_bytes, reposbx_error *err);

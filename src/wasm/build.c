@@ -35,6 +35,16 @@ static int missing(const char *what, const char *package, reposbx_error *err)
     return REPOSBX_EUNAVAILABLE;
 }
 
+const char *rsbx_wasm_tool_missing(void)
+{
+    char place[64];
+
+    if (rsbx_wasm_tool_find(place, sizeof place, "wasm2c") == NULL ||
+        access(RUNTIME_FOLDER "/wasm-rt-impl.h", R_OK) != 0)
+        return "wasm2c";
+    return rsbx_wasm_tool_find(place, sizeof place, "cc") == NULL ? "cc" : NULL;
+}
+
 static int find_tools(struct tools *tools, struct rsbx_wasm_build *build, reposbx_error *err)
 {
     int rc;

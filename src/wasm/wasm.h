@@ -71,6 +71,9 @@ int rsbx_wasm_install(char digest[RSBX_WASM_DIGEST_BYTES], const char *state_dir
 int rsbx_wasm_find(struct rsbx_wasm_module **out, const char *state_dir, const char *digest,
                    reposbx_error *err);
 
+/* The first of the programs that an install needs and that is not there; NULL: all are. */
+const char *rsbx_wasm_tool_missing(void);
+
 /* What the store holds, damaged modules included. */
 struct rsbx_wasm_item {
     char digest[RSBX_WASM_DIGEST_BYTES];

@@ -9,7 +9,7 @@ sources=$3
 expect 0 --help
 mapfile -t commands < <(sed -n '/^Commands:/,/^$/s/^  \([a-z-]* \?[a-z-]*\)  .*/\1/p' \
     "$scratch/out" | sed 's/ *$//')
-is 'commands in the help' "${#commands[@]}" 28
+is 'commands in the help' "${#commands[@]}" 29
 
 for words in '' "${commands[@]}"; do
     page=reposbx${words:+-${words// /-}}
@@ -47,7 +47,7 @@ complete_words() {
         printf "%s " "${COMPREPLY[@]}"' bash "$built/completions/reposbx.bash" "$@"
 }
 is 'first words' "$(complete_words reposbx '' | xargs)" \
-    'session validate run pool reap audit artifact receipt wasm policy version'
+    'session validate run pool reap doctor audit artifact receipt wasm policy version'
 is 'a group' "$(complete_words reposbx se | xargs)" session
 is 'verbs' "$(complete_words reposbx session c | xargs)" 'create close'
 is 'verbs behind an option' "$(complete_words reposbx --state-dir x session ex | xargs)" exec
