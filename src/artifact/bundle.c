@@ -102,6 +102,10 @@ int rsbx_bundle_check_name(const char *name, size_t length, reposbx_error *err)
                          name);
     memcpy(copy, name, length);
     copy[length] = '\0';
+    /* "C:/x" is absolute to those who unpack on Windows. */
+    if (length > 2 && (copy[0] | 0x20) >= 'a' && (copy[0] | 0x20) <= 'z' && copy[1] == ':' &&
+        copy[2] == '/')
+        return rsbx_fail(err, REPOSBX_EPOLICY, "a member's name begins with a drive: %s", copy);
     rc = rsbx_path_request(normal, copy, false, "member", err);
     if (rc == REPOSBX_OK && strcmp(copy, normal) != 0)
         return rsbx_fail(err, REPOSBX_EPOLICY, "a member's name is not in normal form: %s", copy);

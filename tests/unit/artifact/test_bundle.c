@@ -195,7 +195,7 @@ static void names_are_checked(void **state)
     } bad[] = { { "", 0 },        { "..", 2 },     { "../x", 4 },  { "a/../b", 6 }, { "/etc/x", 6 },
                 { ".", 1 },       { "./a", 3 },    { "a/", 2 },    { "a//b", 4 },   { "a\0b", 3 },
                 { "a\\b", 3 },    { "\xff", 1 },   { "a/./b", 5 }, { "\xed\xa0\x80", 3 },
-                { "\xc0\xaf", 2 }, { "\xe2\x82", 2 } };
+                { "\xc0\xaf", 2 }, { "\xe2\x82", 2 },  { "C:/x", 4 },  { "z:/", 3 } };
     struct rsbx_bundle *bundle = new_bundle(&limits);
     static char longest[65538];
     reposbx_error err = REPOSBX_ERROR_INIT;
@@ -210,6 +210,7 @@ static void names_are_checked(void **state)
         assert_int_equal(rsbx_bundle_add(bundle, longest, length, 0644, "x", 1, &err),
                          REPOSBX_EPOLICY);
     assert_int_equal(rsbx_bundle_add(bundle, longest, 256, 0644, "x", 1, &err), REPOSBX_EPOLICY);
+    assert_int_equal(rsbx_bundle_add(bundle, "c:x/y", 5, 0644, "x", 1, &err), 0); /* no drive's root */
     assert_int_equal(rsbx_bundle_add(bundle, longest, 255, 0644, "x", 1, &err), 0);
     assert_int_equal(rsbx_bundle_add(bundle, "m", 1, 04755, "x", 1, &err), REPOSBX_EINVALID);
     rsbx_bundle_free(bundle);

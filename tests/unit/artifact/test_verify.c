@@ -155,7 +155,7 @@ static void folders_that_lie_are_refused(void **state)
 static void names_that_leave_are_refused(void **state)
 {
     static const char *const names[] = { "../x", "/etc/passwd", "a/../../x", "..", ".", "a//b",
-                                         "C:\\x", "..\\x", "a/", "./x" };
+                                         "C:\\x", "C:/x", "..\\x", "a/", "./x" };
 
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
