@@ -9,7 +9,9 @@ jq '.images = []' "$policy" > "$policy.new" && mv "$policy.new" "$policy"
 engine=wasm
 log=$REPOSBX_STATE_DIR/run/audit/events.jsonl
 # The server's children: nothing else of it is a process.
-waiting() { pgrep -P "$server" | sort; }
+waiting() {
+    grep -lx "PPid:[[:space:]]*$server" /proc/[0-9]*/status 2> /dev/null | cut -d / -f 3 | sort
+}
 # alive PID…: those of them that still are something; one that nobody has waited for yet is not.
 alive() {
     local pid
