@@ -217,13 +217,19 @@ static void what_is_absent_answers_so(void **state)
 
 static void waiting_takes_its_time(void **state)
 {
-    struct rsbx_wasm_outcome outcome = run_plain("w");
+    uint64_t least_us = UINT64_MAX;
 
     (void)state;
-    assert_int_equal(outcome.exit_code, 0);
-    assert_in_range(outcome.duration_ms, 119, 60000);
-    assert_in_range(outcome.cpu_us, 0, 119000); /* asleep, not busy */
-    rsbx_wasm_outcome_dispose(&outcome);
+    /* Asleep, not busy: who is busy uses as much every time, a start on a loaded machine does not. */
+    for (int i = 0; i < 10 && least_us > 119000; i++) {
+        struct rsbx_wasm_outcome outcome = run_plain("w");
+
+        assert_int_equal(outcome.exit_code, 0);
+        assert_in_range(outcome.duration_ms, 119, 60000);
+        least_us = outcome.cpu_us < least_us ? outcome.cpu_us : least_us;
+        rsbx_wasm_outcome_dispose(&outcome);
+    }
+    assert_in_range(least_us, 0, 119000);
 }
 
 static void memory_has_a_limit(void **state)
