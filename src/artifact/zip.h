@@ -16,12 +16,6 @@
     X(zip_source_close) X(zip_source_free) X(zip_source_keep) X(zip_source_open)                   \
     X(zip_source_read) X(zip_stat_index) X(zip_strerror)
 
-struct rsbx_zip {
-    RSBX_ZIP_FUNCTIONS(RSBX_LAZY_MEMBER)
-};
-extern struct rsbx_zip rsbx_zip;
-
-/* As rsbx_lazy_load. */
-int rsbx_zip_load(reposbx_error *err);
+RSBX_LAZY_TABLE(zip, RSBX_ZIP_FUNCTIONS);
 
 #endif

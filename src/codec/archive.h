@@ -20,12 +20,6 @@
     X(archive_write_data) X(archive_write_header) X(archive_write_new) X(archive_write_open)       \
     X(archive_write_set_bytes_in_last_block) X(archive_write_set_format_pax_restricted)
 
-struct rsbx_archive {
-    RSBX_ARCHIVE_FUNCTIONS(RSBX_LAZY_MEMBER)
-};
-extern struct rsbx_archive rsbx_archive;
-
-/* As rsbx_lazy_load. */
-int rsbx_archive_load(reposbx_error *err);
+RSBX_LAZY_TABLE(archive, RSBX_ARCHIVE_FUNCTIONS);
 
 #endif

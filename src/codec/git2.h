@@ -17,12 +17,6 @@
     X(git_oid_tostr) X(git_repository_init_ext) X(git_signature_new) X(git_tree_lookup)            \
     X(git_treebuilder_insert) X(git_treebuilder_new) X(git_treebuilder_write)
 
-struct rsbx_git2 {
-    RSBX_GIT2_FUNCTIONS(RSBX_LAZY_MEMBER)
-};
-extern struct rsbx_git2 rsbx_git2;
-
-/* As rsbx_lazy_load. */
-int rsbx_git2_load(reposbx_error *err);
+RSBX_LAZY_TABLE(git2, RSBX_GIT2_FUNCTIONS);
 
 #endif

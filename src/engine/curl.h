@@ -15,12 +15,6 @@
     X(curl_easy_reset) X(curl_easy_setopt) X(curl_easy_strerror) X(curl_global_init)               \
     X(curl_slist_append) X(curl_slist_free_all) X(curl_version_info)
 
-struct rsbx_curl {
-    RSBX_CURL_FUNCTIONS(RSBX_LAZY_MEMBER)
-};
-extern struct rsbx_curl rsbx_curl;
-
-/* As rsbx_lazy_load. */
-int rsbx_curl_load(reposbx_error *err);
+RSBX_LAZY_TABLE(curl, RSBX_CURL_FUNCTIONS);
 
 #endif
