@@ -133,11 +133,19 @@ int rsbx_cli_catch_signals(int *cancel_fd, reposbx_error *err);
 /* The signal that came; 0: none. */
 int rsbx_cli_caught_signal(void);
 /* Moves the values of --env out of our arguments, which everybody on the host can read, into
- * memory; *block is the caller's to free. */
+ * memory; *block is the caller's to free. REPOSBX_EINVALID for one that is not NAME=VALUE. */
 int rsbx_cli_hide_values(char **block, const struct rsbx_cli_list *env, reposbx_error *err);
 
 /* The exit code for how a command or a piece of code ended (enum reposbx_exec_status). */
 int rsbx_cli_status_code(int status, int exit_code, int signal);
+
+/* Options of a command that is to run. */
+struct rsbx_cli_wishes {
+    const char *cwd;
+    struct rsbx_cli_list env;
+    double timeout, cpus;
+    uint64_t memory, pids;
+};
 
 /* ---- live output (forward.c) ---- */
 
@@ -149,6 +157,9 @@ struct rsbx_cli_stream {
 };
 /* Of a reposbx_exec_request; the payload is a stream. */
 int rsbx_cli_forward(void *payload, int number, const void *bytes, size_t length);
+/* The argv of the call and the wishes; without --json the output goes to the stream. */
+void rsbx_cli_fill(reposbx_exec_request *request, const struct rsbx_cli_call *call,
+                   const struct rsbx_cli_wishes *wishes, struct rsbx_cli_stream *stream);
 
 /* ---- reading what the caller gives (files.c) ---- */
 

@@ -52,3 +52,22 @@ int rsbx_cli_forward(void *payload, int number, const void *bytes, size_t length
     }
     return 0;
 }
+
+void rsbx_cli_fill(reposbx_exec_request *request, const struct rsbx_cli_call *call,
+                   const struct rsbx_cli_wishes *wishes, struct rsbx_cli_stream *stream)
+{
+    request->argv = call->argv;
+    request->argc = call->argc;
+    request->cwd = wishes->cwd;
+    request->env = wishes->env.items;
+    request->env_count = wishes->env.count;
+    request->timeout_seconds = wishes->timeout;
+    request->memory_bytes = wishes->memory;
+    request->cpus = wishes->cpus;
+    request->pids = wishes->pids;
+    request->cancel_fd = stream->cancel_fd;
+    if (!call->cli->json) {
+        request->output = rsbx_cli_forward;
+        request->output_payload = stream;
+    }
+}

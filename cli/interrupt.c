@@ -70,8 +70,12 @@ int rsbx_cli_hide_values(char **block, const struct rsbx_cli_list *env, reposbx_
     size_t total = 1;
     char *at;
 
-    for (size_t i = 0; i < env->count; i++)
+    for (size_t i = 0; i < env->count; i++) {
+        /* The value may be a secret by mistake: it is never echoed. */
+        if (strchr(env->items[i], '=') == NULL)
+            return rsbx_cli_set(err, REPOSBX_EINVALID, "--env: NAME=VALUE is needed");
         total += strlen(env->items[i]) + 1;
+    }
     at = *block = malloc(total);
     if (at == NULL)
         return rsbx_cli_set(err, REPOSBX_EINTERNAL, "out of memory");

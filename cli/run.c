@@ -131,11 +131,6 @@ static void print_result(void *payload, const reposbx_run_result *result)
 
 static int fill(reposbx_exec_spec *spec, const struct options *options, reposbx_error *err)
 {
-    for (size_t i = 0; i < options->env.count; i++) {
-        /* The value may be a secret by mistake: it is never echoed. */
-        if (strchr(options->env.items[i], '=') == NULL)
-            return rsbx_cli_set(err, REPOSBX_EINVALID, "--env: NAME=VALUE is needed");
-    }
     spec->language = options->language;
     spec->timeout_seconds = options->timeout;
     spec->cpus = options->cpus;

@@ -10,11 +10,8 @@
 #include "output.h"
 
 struct options {
-    const char *cwd;
-    struct rsbx_cli_list env;
+    struct rsbx_cli_wishes wishes;
     const char *stdin_file;
-    double timeout, cpus;
-    uint64_t memory, pids;
     int status_fd, passthrough;
 };
 
@@ -29,11 +26,6 @@ static int check(const struct rsbx_cli_call *call, reposbx_error *err)
     }
     if (call->cli->json && options->status_fd > 0)
         return rsbx_cli_set(err, REPOSBX_EINVALID, "--json and --status-fd exclude each other");
-    for (size_t i = 0; i < options->env.count; i++) {
-        /* The value may be a secret by mistake: it is never echoed. */
-        if (strchr(options->env.items[i], '=') == NULL)
-            return rsbx_cli_set(err, REPOSBX_EINVALID, "--env: NAME=VALUE is needed");
-    }
     return 0;
 }
 
@@ -134,27 +126,6 @@ static int report(const struct rsbx_cli_call *call, const reposbx_exec_result *r
     return code;
 }
 
-static void fill(reposbx_exec_request *request, struct rsbx_cli_stream *stream,
-                 const struct rsbx_cli_call *call)
-{
-    const struct options *options = call->options;
-
-    request->argv = call->argv;
-    request->argc = call->argc;
-    request->cwd = options->cwd;
-    request->env = options->env.items;
-    request->env_count = options->env.count;
-    request->timeout_seconds = options->timeout;
-    request->memory_bytes = options->memory;
-    request->cpus = options->cpus;
-    request->pids = options->pids;
-    request->cancel_fd = stream->cancel_fd;
-    if (!call->cli->json) {
-        request->output = rsbx_cli_forward;
-        request->output_payload = stream;
-    }
-}
-
 static int run(const struct rsbx_cli_call *call)
 {
     const struct options *options = call->options;
@@ -168,7 +139,7 @@ static int run(const struct rsbx_cli_call *call)
     reposbx_error err = REPOSBX_ERROR_INIT;
     int rc;
 
-    if (check(call, &err) < 0 || rsbx_cli_hide_values(&values, &options->env, &err) < 0)
+    if (check(call, &err) < 0 || rsbx_cli_hide_values(&values, &options->wishes.env, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
     if (options->stdin_file != NULL &&
         rsbx_cli_read_all(&input, &request.stdin_length, options->stdin_file,
@@ -178,7 +149,7 @@ static int run(const struct rsbx_cli_call *call)
     if (rsbx_cli_open_session(&session, &provider, call, &err) < 0 ||
         rsbx_cli_catch_signals(&stream.cancel_fd, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
-    fill(&request, &stream, call);
+    rsbx_cli_fill(&request, call, &options->wishes, &stream);
     rc = reposbx_session_exec(&result, session, &request, &err);
     if (rc == REPOSBX_ECANCELLED || (rc < 0 && stream.broken))
         return stopped(call->cli, &stream, &err);
@@ -186,19 +157,19 @@ static int run(const struct rsbx_cli_call *call)
 }
 
 static const struct rsbx_cli_option table[] = {
-    { "cwd", 'w', RSBX_CLI_TEXT, offsetof(struct options, cwd), "PATH",
+    { "cwd", 'w', RSBX_CLI_TEXT, offsetof(struct options, wishes.cwd), "PATH",
       "Folder below the workspace to run in. Default: the workspace itself." },
-    { "env", 'e', RSBX_CLI_LIST, offsetof(struct options, env), "NAME=VALUE",
+    { "env", 'e', RSBX_CLI_LIST, offsetof(struct options, wishes.env), "NAME=VALUE",
       "Set a variable. Nothing of this shell's environment goes in, and names that look like "
       "secrets are refused. May be repeated." },
     { "stdin", 0, RSBX_CLI_TEXT, offsetof(struct options, stdin_file), "FILE|-",
       "What the command reads from its stdin; - is our own stdin. Default: nothing." },
-    { "timeout", 0, RSBX_CLI_NUMBER, offsetof(struct options, timeout), "SECONDS",
+    { "timeout", 0, RSBX_CLI_NUMBER, offsetof(struct options, wishes.timeout), "SECONDS",
       "Kill it after this time. This and the three limits below may only lower the policy's." },
-    { "memory", 0, RSBX_CLI_COUNT, offsetof(struct options, memory), "BYTES",
+    { "memory", 0, RSBX_CLI_COUNT, offsetof(struct options, wishes.memory), "BYTES",
       "Memory and swap together." },
-    { "cpus", 0, RSBX_CLI_NUMBER, offsetof(struct options, cpus), "N", "Processors." },
-    { "pids", 0, RSBX_CLI_COUNT, offsetof(struct options, pids), "N", "Processes and threads." },
+    { "cpus", 0, RSBX_CLI_NUMBER, offsetof(struct options, wishes.cpus), "N", "Processors." },
+    { "pids", 0, RSBX_CLI_COUNT, offsetof(struct options, wishes.pids), "N", "Processes and threads." },
     { "status-fd", 0, RSBX_CLI_FD, offsetof(struct options, status_fd), "FD",
       "Stream the output and write the result document to this descriptor." },
     { "passthrough", 0, RSBX_CLI_FLAG, offsetof(struct options, passthrough), NULL,

@@ -8,10 +8,8 @@
 #include "output.h"
 
 struct options {
-    const char *repo, *revision, *image, *policy, *patch, *platform, *task_id, *workspace, *cwd;
-    struct rsbx_cli_list env;
-    double timeout, cpus;
-    uint64_t memory, pids;
+    const char *repo, *revision, *image, *policy, *patch, *platform, *task_id, *workspace;
+    struct rsbx_cli_wishes wishes;
     int drop_audit;
 };
 
@@ -29,11 +27,6 @@ static int check(const struct rsbx_cli_call *call, reposbx_error *err)
         rsbx_cli_hint(err, "usage: reposbx validate %s", call->command->operands);
         return REPOSBX_EINVALID;
     }
-    for (size_t i = 0; i < options->env.count; i++) {
-        /* The value may be a secret by mistake: it is never echoed. */
-        if (strchr(options->env.items[i], '=') == NULL)
-            return rsbx_cli_set(err, REPOSBX_EINVALID, "--env: NAME=VALUE is needed");
-    }
     return 0;
 }
 
@@ -50,19 +43,7 @@ static void fill(reposbx_spec *spec, reposbx_exec_request *command,
     spec->task_id = options->task_id;
     spec->workspace = options->workspace;
     spec->policy = policy;
-    command->argv = call->argv;
-    command->argc = call->argc;
-    command->cwd = options->cwd;
-    command->env = options->env.items;
-    command->env_count = options->env.count;
-    command->timeout_seconds = options->timeout;
-    command->memory_bytes = options->memory;
-    command->cpus = options->cpus;
-    command->pids = options->pids;
-    if (!call->cli->json) {
-        command->output = rsbx_cli_forward;
-        command->output_payload = stream;
-    }
+    rsbx_cli_fill(command, call, &options->wishes, stream);
 }
 
 /* What we stopped ourselves. */
@@ -142,7 +123,7 @@ static int run(const struct rsbx_cli_call *call)
     reposbx_error err = REPOSBX_ERROR_INIT;
     int rc;
 
-    if (check(call, &err) < 0 || rsbx_cli_hide_values(&values, &options->env, &err) < 0 ||
+    if (check(call, &err) < 0 || rsbx_cli_hide_values(&values, &options->wishes.env, &err) < 0 ||
         (options->policy != NULL && reposbx_policy_load(&policy, options->policy, &err) < 0) ||
         rsbx_cli_read_all(&patch, &request.patch_length, options->patch, RSBX_CLI_MAX_INPUT_BYTES,
                           &err) < 0 ||
@@ -181,17 +162,17 @@ static const struct rsbx_cli_option table[] = {
       "A name of the caller's, kept in the session's metadata and log." },
     { "workspace", 0, RSBX_CLI_TEXT, offsetof(struct options, workspace), "auto|overlay|copy",
       "How the workspace is made. Default: as the policy says." },
-    { "cwd", 'w', RSBX_CLI_TEXT, offsetof(struct options, cwd), "PATH",
+    { "cwd", 'w', RSBX_CLI_TEXT, offsetof(struct options, wishes.cwd), "PATH",
       "Folder below the workspace to run in. Default: the workspace itself." },
-    { "env", 'e', RSBX_CLI_LIST, offsetof(struct options, env), "NAME=VALUE",
+    { "env", 'e', RSBX_CLI_LIST, offsetof(struct options, wishes.env), "NAME=VALUE",
       "Set a variable for the command. Names that look like secrets are refused. May be repeated." },
-    { "timeout", 0, RSBX_CLI_NUMBER, offsetof(struct options, timeout), "SECONDS",
+    { "timeout", 0, RSBX_CLI_NUMBER, offsetof(struct options, wishes.timeout), "SECONDS",
       "Kill the command after this time. This and the three limits below may only lower the "
       "policy's." },
-    { "memory", 0, RSBX_CLI_COUNT, offsetof(struct options, memory), "BYTES",
+    { "memory", 0, RSBX_CLI_COUNT, offsetof(struct options, wishes.memory), "BYTES",
       "Memory and swap together." },
-    { "cpus", 0, RSBX_CLI_NUMBER, offsetof(struct options, cpus), "N", "Processors." },
-    { "pids", 0, RSBX_CLI_COUNT, offsetof(struct options, pids), "N", "Processes and threads." },
+    { "cpus", 0, RSBX_CLI_NUMBER, offsetof(struct options, wishes.cpus), "N", "Processors." },
+    { "pids", 0, RSBX_CLI_COUNT, offsetof(struct options, wishes.pids), "N", "Processes and threads." },
     { "drop-audit", 0, RSBX_CLI_FLAG, offsetof(struct options, drop_audit), NULL,
       "Remove the session's log and captured output, too. Default: they are kept." },
     { NULL, 0, RSBX_CLI_FLAG, 0, NULL, NULL },
