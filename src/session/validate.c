@@ -319,23 +319,41 @@ static int look_again(reposbx_validate_result *result, struct rsbx_session *sess
     return rc;
 }
 
+/* How it ended, for a sentence that begins with "the command". */
+static const char *ending(const reposbx_exec_result *exec)
+{
+    switch ((enum reposbx_exec_status)exec->status) {
+    case REPOSBX_TIMED_OUT:
+        return "timed out";
+    case REPOSBX_OUTPUT_LIMITED:
+        return "wrote more than its output limit";
+    case REPOSBX_OOM_KILLED:
+        return "was killed for memory";
+    default:
+        return "ended in a way that is not known";
+    }
+}
+
 /* Whether the command is content, and in words why not. */
 static void judge(reposbx_validate_result *result)
 {
     const reposbx_exec_result *exec = &result->exec;
+    char text[128];
 
     result->ok = exec->status == REPOSBX_EXITED && exec->exit_code == 0;
     if (result->ok)
         return;
-    if (exec->status == REPOSBX_EXITED)
+    if (exec->status == REPOSBX_EXITED && exec->exec_errno != 0)
+        (void)snprintf(result->reason, sizeof result->reason, "the command cannot be started: %s",
+                       strerror_r(exec->exec_errno, text, sizeof text));
+    else if (exec->status == REPOSBX_EXITED)
         (void)snprintf(result->reason, sizeof result->reason, "the command ended with %d",
                        exec->exit_code);
     else if (exec->status == REPOSBX_SIGNALED)
         (void)snprintf(result->reason, sizeof result->reason, "the command was killed by signal %d",
                        exec->signal);
     else
-        (void)snprintf(result->reason, sizeof result->reason, "the command: %s",
-                       reposbx_exec_status_word(exec->status));
+        (void)snprintf(result->reason, sizeof result->reason, "the command %s", ending(exec));
 }
 
 /* ---- the session ---- */

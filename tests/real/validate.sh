@@ -116,7 +116,11 @@ out_json '.ok == false and .patch.applies and .exec.status == "signaled" and .ex
     .diff.compared and .diff.command_changed == ["a.txt", "run.sh", "void"] and
     .reason == "the command was killed by signal 9"'
 validate 1 --timeout 1 --json -- sleep 60
-out_json '.ok == false and .exec.timed_out and .exec.status == "timed_out"'
+out_json '.ok == false and .exec.timed_out and .exec.status == "timed_out" and
+    .reason == "the command timed out"'
+validate 1 --json -- nowhere
+out_json '.ok == false and .exec.exit_code == 127 and
+    .reason == "the command cannot be started: No such file or directory"'
 validate 1 --json -- sh -c 'while :; do echo 0123456789; done'
 out_json '.ok == false and .exec.output_limited'
 validate 0 --json -w flat -e NAME=value -- sh -c 'test "$NAME" = value && cat below'
