@@ -182,7 +182,7 @@ const struct rsbx_cli_command rsbx_cli_validate = {
     .group = NULL,
     .name = "validate",
     .summary = "apply a patch to a revision and run a command on the outcome",
-    .operands = "--repo DIR --revision SHA40 --image REF --patch FILE [-- ARGV…]",
+    .operands = "--repo DIR --revision SHA40 --patch FILE [--image REF [-- ARGV…]]",
     .takes_argv = 1,
     .text = "Applies the patch to exactly this revision: as git apply would, but hunks stand at the "
             "lines that they name, index lines name what is there, and nothing is searched for or "
