@@ -53,7 +53,7 @@ static int run(const struct rsbx_cli_call *call)
     if (call->cli->json)
         rsbx_cli_print_text(document);
     else if (report.failed == 0)
-        rsbx_cli_note(call->cli, "all is well: %zu checks passed, %zu were not made",
+        rsbx_cli_note(call->cli, "all is well: %zu checks passed, %zu skipped",
                       report.count - report.skipped, report.skipped);
     else
         rsbx_cli_note(call->cli, "%zu of %zu checks failed", report.failed, report.count);
