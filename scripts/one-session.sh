@@ -71,8 +71,9 @@ run_commands() {
     grep -q '^Seccomp:[[:space:]]*2$' "$shown_output" || die "the command had no seccomp filter"
     expect 1 "$reposbx" session exec "$session" -- touch /etc/new
     expect 0 "$reposbx" session exec "$session" -- wc -l README.md
-    note "   Its exit code is reposbx's own:"
+    note "   The exit code of the command is that of reposbx:"
     expect 7 "$reposbx" session exec "$session" -- sh -c 'exit 7'
+    say "     [exit code 7]"
 
     step "A command that does not end: stopped, with everything it started"
     started=$(now_ms)
