@@ -171,6 +171,7 @@ static int names_verb(const struct rsbx_cli *cli, int index, int argc, char **ar
 
 static int dispatch(struct rsbx_cli *cli, int argc, char **argv)
 {
+    static char version[] = "version", help[] = "--help";
     const struct rsbx_cli_command *command;
     reposbx_error err = REPOSBX_ERROR_INIT;
     const char *group = NULL;
@@ -178,6 +179,11 @@ static int dispatch(struct rsbx_cli *cli, int argc, char **argv)
 
     if (argc >= 2 && (strcmp(argv[1], "--man") == 0 || strcmp(argv[1], "--completion") == 0))
         return generate(argv[1], argc >= 3 ? argv[2] : "");
+    /* What many a tool understands is understood here, too. */
+    if (argc >= 2 && strcmp(argv[1], "--version") == 0)
+        argv[1] = version;
+    else if (argc >= 2 && strcmp(argv[1], "help") == 0)
+        argv[1] = help;
     for (;;) {
         if (rsbx_cli_parse_globals(cli, &index, argc, argv, &err) < 0) {
             cli->json |= json_wanted;

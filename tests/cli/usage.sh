@@ -4,13 +4,14 @@
 . "$(dirname "$0")/lib.sh"
 
 commands=('session create' 'session exec' 'session read' 'session write' 'session list-files'
-    'session diff' 'session artifacts' 'session show' 'session list' 'session log' 'session close'
-    'run' 'pool serve' 'pool status' 'pool shutdown' 'reap' 'audit verify' 'artifact verify'
-    'policy check' 'policy show' 'version')
+    'session diff' 'session artifacts' 'session show' 'session list' 'session log' 'session fork'
+    'session close' 'validate' 'run' 'pool serve' 'pool status' 'pool shutdown' 'reap' 'doctor'
+    'audit verify' 'artifact verify' 'receipt' 'receipt verify' 'wasm install' 'wasm list'
+    'wasm remove' 'policy check' 'policy show' 'version')
 id=sbx-00000000000000000000000000000000
 
 # Help.
-for words in '' session pool audit artifact policy "${commands[@]}"; do
+for words in '' session pool audit artifact wasm policy "${commands[@]}"; do
     for option in --help -h; do
         expect 0 $words $option
         out_has '^Usage: reposbx'
@@ -18,6 +19,7 @@ for words in '' session pool audit artifact policy "${commands[@]}"; do
         out_has '^  reposbx '
         err_empty
     done
+    expect 0 help $words
     expect 0 --help $words
     out_has '^Usage: reposbx'
     if [ "$(awk 'length($0) > 100' "$scratch/out" | grep -vc '^  reposbx\|^Usage')" -eq 0 ]; then
@@ -34,6 +36,8 @@ else
     fail "the help does not say what is ignored"
 fi
 for words in "${commands[@]}"; do out_has "^  $words +"; done
+expect 0 --version
+out_has '^reposbx [0-9]'
 
 # Usage.
 expect 64
@@ -51,7 +55,7 @@ for word in spork exce; do
     err_has "unknown command 'session $word'"
 done
 err_has "did you mean 'session exec'\?"
-for group in session pool audit artifact policy; do expect 64 $group; done
+for group in session pool audit artifact wasm policy; do expect 64 $group; done
 for words in "${commands[@]}"; do
     expect 64 $words --no-such-option
     err_has 'unknown option --no-such-option'
