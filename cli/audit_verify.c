@@ -50,7 +50,7 @@ static const char *meaning(int verdict)
     case REPOSBX_AUDIT_WHOLE:
         return "every record is in place, up to the final one";
     case REPOSBX_AUDIT_OPEN:
-        return "every record is in place; the session has not ended yet";
+        return "every record is in place; there is no final one yet";
     case REPOSBX_AUDIT_TORN:
         return "the last record is cut off";
     case REPOSBX_AUDIT_TAMPERED:

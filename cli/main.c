@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     code = rsbx_cli_finish(&cli, dispatch(&cli, argc, argv));
 #ifndef __SANITIZE_ADDRESS__
-    /* Everything is written and released. What is left are the exit handlers of some fifty libraries,
+    /* Everything is written and released. What is left are the exit handlers of the libraries behind ours,
      * which take as long as a command does. */
     _exit(code);
 #endif

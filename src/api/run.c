@@ -77,7 +77,7 @@ int reposbx_run_result_json(char **out, const reposbx_run_result *result, reposb
         result->output_limited, "oom_killed", result->oom_killed, "truncated", result->truncated,
         "ok", result->ok, "duration_s", result->duration_s, "engine", result->engine, "language",
         result->language, "warm", result->warm, "image_id", result->image_id);
-    return document != NULL ? rsbx_json_text(out, document, err) : rsbx_fail_memory(err);
+    return document != NULL ? rsbx_json_measured(out, document, err) : rsbx_fail_memory(err);
 }
 
 /* ---- pure functions ---- */

@@ -43,6 +43,11 @@ int rsbx_json_text(char **out, const json_t *value, reposbx_error *err)
     return dump(out, value, 0, err);
 }
 
+int rsbx_json_measured(char **out, const json_t *value, reposbx_error *err)
+{
+    return dump(out, value, JSON_REAL_PRECISION(15), err);
+}
+
 int rsbx_json_canonical(char **out, const json_t *value, reposbx_error *err)
 {
     return dump(out, value, JSON_SORT_KEYS, err);

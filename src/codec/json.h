@@ -29,7 +29,9 @@ int rsbx_json_parse(json_t **out, const void *bytes, size_t length, const char *
 
 /* Compact ASCII text (non-ASCII as \u escapes), keys in insertion order. */
 int rsbx_json_text(char **out, const json_t *value, reposbx_error *err);
-/* The same with keys sorted: one value, one text. */
+/* The same for numbers that were measured: 15 digits, with which 0.124 stays 0.124. */
+int rsbx_json_measured(char **out, const json_t *value, reposbx_error *err);
+/* The same as rsbx_json_text with keys sorted: one value, one text. */
 int rsbx_json_canonical(char **out, const json_t *value, reposbx_error *err);
 
 /* A string of any bytes: what is not well-formed UTF-8 becomes U+FFFD, one for each bad byte. NULL

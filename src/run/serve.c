@@ -210,9 +210,13 @@ static int check_socket_owner(int run_fd, reposbx_error *err)
 {
     struct stat facts;
 
-    if (fstatat(run_fd, SOCKET, &facts, AT_SYMLINK_NOFOLLOW) != 0)
-        return rsbx_fail_errno(err, errno == ENOENT ? REPOSBX_ENOTFOUND : REPOSBX_EIO,
-                               "there is no pool");
+    if (fstatat(run_fd, SOCKET, &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT)
+            return rsbx_fail_errno(err, REPOSBX_EIO, "cannot look at the pool's socket");
+        (void)rsbx_fail(err, REPOSBX_ENOTFOUND, "no pool serves in this state folder");
+        rsbx_hint(err, "reposbx pool serve starts one");
+        return REPOSBX_ENOTFOUND;
+    }
     if (!S_ISSOCK(facts.st_mode) || facts.st_uid != geteuid())
         return rsbx_fail(err, REPOSBX_EPOLICY,
                          "the pool's socket run/" SOCKET " is not ours: it belongs to user %ld",
@@ -447,7 +451,7 @@ int rsbx_pool_status(char **out, const char *state_dir, reposbx_error *err)
     if (rc == 0)
         rc = ask(&reply, &none, place.run_fd, &question, err);
     if (rc == 0)
-        rc = rsbx_json_text(out, reply, err);
+        rc = rsbx_json_measured(out, reply, err);
     rsbx_run_place_close(&place);
     return rc;
 }

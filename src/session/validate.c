@@ -329,9 +329,12 @@ static const char *ending(const reposbx_exec_result *exec)
         return "wrote more than its output limit";
     case REPOSBX_OOM_KILLED:
         return "was killed for memory";
-    default:
-        return "ended in a way that is not known";
+    case REPOSBX_EXITED:
+    case REPOSBX_SIGNALED:
+    case REPOSBX_STATUS_UNKNOWN:
+        break;
     }
+    return "ended in a way that is not known";
 }
 
 /* Whether the command is content, and in words why not. */

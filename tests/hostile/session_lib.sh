@@ -97,7 +97,7 @@ head=$(git -C "$repo" rev-parse HEAD)
 policy=$scratch/policy.json
 jq -n --arg image "$IMAGE" '{version: 1, name: "hostile", images: [$image],
     require_rootless_runtime: false, limits: {memory_bytes: 134217728, pids: 64, cpus: 1.0,
-    command_timeout_seconds: 600, audit_log_bytes: 1048576}}' > "$policy"
+    command_timeout_seconds: 7200, audit_log_bytes: 1048576}}' > "$policy"
 create=(session create --repo "$repo" --revision "$head" --image "$IMAGE" --policy "$policy")
 
 # new_session: its id in $id; ends the test when there is none.
