@@ -160,6 +160,10 @@ int rsbx_cli_forward(void *payload, int number, const void *bytes, size_t length
 /* The argv of the call and the wishes; without --json the output goes to the stream. */
 void rsbx_cli_fill(reposbx_exec_request *request, const struct rsbx_cli_call *call,
                    const struct rsbx_cli_wishes *wishes, struct rsbx_cli_stream *stream);
+/* The exit code of a command that we stopped ourselves: by a signal (`then` says what came of it), or
+ * since its output could not be passed on. Tells it, or what stands in err where it was neither. */
+int rsbx_cli_stopped(const struct rsbx_cli *cli, const struct rsbx_cli_stream *stream,
+                     const char *then, reposbx_error *err);
 
 /* ---- reading what the caller gives (files.c) ---- */
 

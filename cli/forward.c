@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "output.h"
 
 /* POLLOUT on a pipe promises room for so much (PIPE_BUF on Linux): a write of it does not block. */
 #define PIECE_BYTES 4096U
@@ -70,4 +71,22 @@ void rsbx_cli_fill(reposbx_exec_request *request, const struct rsbx_cli_call *ca
         request->output = rsbx_cli_forward;
         request->output_payload = stream;
     }
+}
+
+int rsbx_cli_stopped(const struct rsbx_cli *cli, const struct rsbx_cli_stream *stream,
+                     const char *then, reposbx_error *err)
+{
+    int number = rsbx_cli_caught_signal();
+
+    if (stream->broken)
+        return RSBX_CLI_PIPE_CLOSED;
+    if (stream->write_errno != 0) {
+        errno = stream->write_errno;
+        (void)rsbx_cli_set_errno(err, REPOSBX_EIO, "cannot pass the output on");
+    } else if (number != 0) {
+        (void)rsbx_cli_set(err, REPOSBX_ECANCELLED, "interrupted by signal %d: %s", number, then);
+        (void)rsbx_cli_fail(cli, err);
+        return RSBX_CLI_SIGNAL_BASE + number;
+    }
+    return rsbx_cli_fail(cli, err);
 }

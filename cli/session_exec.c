@@ -82,29 +82,6 @@ static int put_status(int fd, const char *text, reposbx_error *err)
                : rsbx_cli_set_errno(err, REPOSBX_EIO, "cannot write to descriptor %d", fd);
 }
 
-/* A command that we stopped ourselves: by a signal, or since its output could not be passed on. */
-static int stopped(const struct rsbx_cli *cli, const struct rsbx_cli_stream *stream,
-                   reposbx_error *err)
-{
-    int number = rsbx_cli_caught_signal();
-
-    if (stream->broken)
-        return RSBX_CLI_PIPE_CLOSED;
-    if (stream->write_errno != 0) {
-        errno = stream->write_errno;
-        (void)rsbx_cli_set_errno(err, REPOSBX_EIO, "cannot pass the output on");
-        return rsbx_cli_fail(cli, err);
-    }
-    if (number != 0) {
-        (void)rsbx_cli_set(err, REPOSBX_ECANCELLED,
-                           "interrupted by signal %d: the command was killed, the session is kept",
-                           number);
-        (void)rsbx_cli_fail(cli, err);
-        return RSBX_CLI_SIGNAL_BASE + number;
-    }
-    return rsbx_cli_fail(cli, err);
-}
-
 static int report(const struct rsbx_cli_call *call, const reposbx_exec_result *result)
 {
     const struct options *options = call->options;
@@ -152,7 +129,8 @@ static int run(const struct rsbx_cli_call *call)
     rsbx_cli_fill(&request, call, &options->wishes, &stream);
     rc = reposbx_session_exec(&result, session, &request, &err);
     if (rc == REPOSBX_ECANCELLED || (rc < 0 && stream.broken))
-        return stopped(call->cli, &stream, &err);
+        return rsbx_cli_stopped(call->cli, &stream, "the command was killed, the session is kept",
+                                &err);
     return rc < 0 ? rsbx_cli_fail(call->cli, &err) : report(call, &result);
 }
 

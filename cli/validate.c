@@ -46,26 +46,6 @@ static void fill(reposbx_spec *spec, reposbx_exec_request *command,
     rsbx_cli_fill(command, call, &options->wishes, stream);
 }
 
-/* What we stopped ourselves. */
-static int stopped(const struct rsbx_cli *cli, const struct rsbx_cli_stream *stream,
-                   reposbx_error *err)
-{
-    int number = rsbx_cli_caught_signal();
-
-    if (stream->broken)
-        return RSBX_CLI_PIPE_CLOSED;
-    if (stream->write_errno != 0) {
-        errno = stream->write_errno;
-        (void)rsbx_cli_set_errno(err, REPOSBX_EIO, "cannot pass the output on");
-    } else if (number != 0) {
-        (void)rsbx_cli_set(err, REPOSBX_ECANCELLED,
-                           "interrupted by signal %d: nothing is left but the log", number);
-        (void)rsbx_cli_fail(cli, err);
-        return RSBX_CLI_SIGNAL_BASE + number;
-    }
-    return rsbx_cli_fail(cli, err);
-}
-
 static void explain(const struct rsbx_cli *cli, const reposbx_validate_result *result)
 {
     if (!result->applies) {
@@ -138,7 +118,7 @@ static int run(const struct rsbx_cli_call *call)
     request.cancel_fd = stream.cancel_fd;
     rc = reposbx_validate(&result, provider, &request, &err);
     if (rc == REPOSBX_ECANCELLED || (rc < 0 && stream.broken))
-        return stopped(call->cli, &stream, &err);
+        return rsbx_cli_stopped(call->cli, &stream, "nothing is left but the log", &err);
     return rc < 0 ? rsbx_cli_fail(call->cli, &err) : report(call, &result);
 }
 

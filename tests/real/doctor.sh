@@ -72,27 +72,26 @@ expect 1 doctor --image "$image" --policy "$scratch/policy.json" --json
 is 'no trial had its way' "$(statuses fail)" \
     'exit_code timeout output_limit memory_kill fork_limit survivors'
 
+# A doctor in the background, in the middle of its trials; $pid.
+start_probing() {
+    "$reposbx" doctor --image "$REPOSBX_TEST_IMAGE_ID" --policy "$scratch/policy.json" \
+        >"$scratch/out" 2>"$scratch/err" </dev/null &
+    pid=$!
+    for try in $(seq 600); do
+        grep -q '^pass  exit_code' "$scratch/out" && break
+        sleep 0.1
+    done
+}
+
 # Killed in the middle: the next one clears up behind it.
 policy "$REPOSBX_TEST_IMAGE_ID" false
-"$reposbx" doctor --image "$REPOSBX_TEST_IMAGE_ID" --policy "$scratch/policy.json" >"$scratch/out" \
-    2>"$scratch/err" </dev/null &
-pid=$!
-for try in $(seq 600); do
-    grep -q '^pass  exit_code' "$scratch/out" && break
-    sleep 0.1
-done
+start_probing
 kill -KILL $pid
 wait $pid 2>/dev/null
 if [ -n "$(left)" ]; then pass; else fail 'the killed one left nothing'; fi
 names=$(left)
 # An interrupt ends it in order.
-"$reposbx" doctor --image "$REPOSBX_TEST_IMAGE_ID" --policy "$scratch/policy.json" >"$scratch/out" \
-    2>"$scratch/err" </dev/null &
-pid=$!
-for try in $(seq 600); do
-    grep -q '^pass  exit_code' "$scratch/out" && break
-    sleep 0.1
-done
+start_probing
 kill -TERM $pid
 wait $pid
 is 'interrupted' $? 143
