@@ -73,6 +73,12 @@ int rsbx_read_small(char *out, size_t size, const char *path, reposbx_error *err
 
 int rsbx_read_file_at(struct rsbx_buf *out, int dir_fd, const char *name, reposbx_error *err)
 {
+    return rsbx_read_file_from(out, dir_fd, name, 0, err);
+}
+
+int rsbx_read_file_from(struct rsbx_buf *out, int dir_fd, const char *name, off_t from,
+                        reposbx_error *err)
+{
     RSBX_AUTO(rsbx_fd) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat facts;
 
@@ -83,6 +89,8 @@ int rsbx_read_file_at(struct rsbx_buf *out, int dir_fd, const char *name, reposb
         return rsbx_fail_errno(err, REPOSBX_EIO, "cannot stat %s", name);
     if (!S_ISREG(facts.st_mode))
         return rsbx_fail(err, REPOSBX_EIO, "%s is not a regular file", name);
+    if (from > 0 && lseek(fd, from, SEEK_SET) < 0)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot read %s", name);
     for (;;) {
         char piece[65536];
         ssize_t got = rsbx_read_full(fd, piece, sizeof piece);

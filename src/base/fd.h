@@ -24,6 +24,10 @@ int rsbx_read_small(char *out, size_t size, const char *path, reposbx_error *err
  * last component are not followed. Missing: REPOSBX_ENOTFOUND; too long: REPOSBX_ELIMIT. */
 int rsbx_read_file_at(struct rsbx_buf *out, int dir_fd, const char *name, reposbx_error *err);
 
+/* The same from a place on; one beyond the end gives nothing. */
+int rsbx_read_file_from(struct rsbx_buf *out, int dir_fd, const char *name, off_t from,
+                        reposbx_error *err);
+
 /* Replaces dir_fd/name by the bytes so that after a crash either the old or the new content is
  * there: temporary file (mode 0600), fsync, rename, fsync of the folder. */
 int rsbx_replace_file_at(int dir_fd, const char *name, const void *bytes, size_t length,

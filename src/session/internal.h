@@ -34,6 +34,20 @@ struct rsbx_state {
 
 #define RSBX_NAME_BYTES 112
 
+enum rsbx_journal_stage { RSBX_STAGE_MADE, RSBX_STAGE_READY, RSBX_STAGE_TAKEN };
+struct rsbx_journal_item {
+    enum rsbx_object_kind kind;
+    enum rsbx_journal_stage stage; /* of a slot */
+    char name[RSBX_NAME_BYTES];
+};
+struct rsbx_journal {
+    struct rsbx_journal_item *left; /* made (or about to be) and not known to be gone, oldest first */
+    size_t left_count;
+    uint64_t slots_made, commands_made;
+    char *fault; /* the first one, or NULL */
+    off_t read;  /* bytes of the file that are in here */
+};
+
 struct rsbx_session {
     char id[REPOSBX_SESSION_ID_BYTES];
     char *engine;
@@ -49,6 +63,7 @@ struct rsbx_session {
     struct rsbx_audit *audit;       /* opened on first use */
     char *seccomp_profile;          /* text of the policy's profile, or NULL */
     uint64_t slots_made, commands_made;
+    struct rsbx_journal journal; /* as far as it was read, see rsbx_journal_follow */
     struct rsbx_hello observed; /* of the last container that this process spoke to */
     bool has_observed;
 };
@@ -65,19 +80,13 @@ int rsbx_session_forget(struct rsbx_state *state, const char *id, reposbx_error 
 bool rsbx_session_id_valid(const char *id);
 
 /* -- journal.c -- */
-enum rsbx_journal_stage { RSBX_STAGE_MADE, RSBX_STAGE_READY, RSBX_STAGE_TAKEN };
-struct rsbx_journal_item {
-    enum rsbx_object_kind kind;
-    enum rsbx_journal_stage stage; /* of a slot */
-    char name[RSBX_NAME_BYTES];
-};
-struct rsbx_journal {
-    struct rsbx_journal_item *left; /* made (or about to be) and not known to be gone, oldest first */
-    size_t left_count;
-    uint64_t slots_made, commands_made;
-    char *fault; /* the first one, or NULL */
-};
 int rsbx_journal_read(struct rsbx_journal *out, int dir_fd, reposbx_error *err);
+/* Reads on in session->journal from where the last call ended. */
+int rsbx_journal_follow(struct rsbx_session *session, reposbx_error *err);
+/* Of a journal that has grown long, leaves only what still counts. For the session's holder. */
+int rsbx_journal_shorten(struct rsbx_session *session, reposbx_error *err);
+/* A descriptor that becomes readable when somebody writes to the journal, or -1. */
+int rsbx_journal_watch(const struct rsbx_session *session);
 void rsbx_journal_dispose(struct rsbx_journal *journal);
 /* Durable when it returns. */
 int rsbx_journal_make(struct rsbx_session *session, enum rsbx_object_kind kind, const char *name,

@@ -8,15 +8,19 @@
  *     gone slot NAME | gone store NAME    verified to be gone
  *     command                             a command was counted
  *     fault TEXT                          clearing up in the background failed: poisons
+ *     slots N | commands N                so many more, in lines that are no longer here
  *
  * Lines are appended whole by one write() each, by the holder of the session and by its keepers
- * (keeper.c).
+ * (keeper.c). A session can serve requests without end, so its holder now and then replaces the file
+ * by a short one that says the same (rsbx_journal_shorten).
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -25,6 +29,11 @@
 #include "session/internal.h"
 
 #include "base/banned.h"
+
+/* From this length on it is shortened as soon as no keeper is at work; from the second one on that is
+ * waited for. A request takes some 240 bytes. */
+#define LONG_BYTES (64 * 1024)
+#define TOO_LONG_BYTES (1024 * 1024)
 
 static const char *kind_word(enum rsbx_object_kind kind)
 {
@@ -38,6 +47,8 @@ void rsbx_journal_dispose(struct rsbx_journal *journal)
     journal->left = NULL;
     journal->fault = NULL;
     journal->left_count = 0;
+    journal->slots_made = journal->commands_made = 0;
+    journal->read = 0;
 }
 
 static int note_made(struct rsbx_journal *journal, enum rsbx_object_kind kind, const char *name,
@@ -84,6 +95,7 @@ static int read_line(struct rsbx_journal *journal, const char *line, reposbx_err
     char verb[8];
     char kind[8];
     char name[RSBX_NAME_BYTES];
+    uint64_t count;
 
     if (strcmp(line, "command") == 0) {
         journal->commands_made++;
@@ -92,6 +104,14 @@ static int read_line(struct rsbx_journal *journal, const char *line, reposbx_err
     if (strncmp(line, "fault ", 6) == 0) {
         if (journal->fault == NULL && (journal->fault = strdup(line + 6)) == NULL)
             return rsbx_fail_memory(err);
+        return REPOSBX_OK;
+    }
+    if (sscanf(line, "slots %" SCNu64, &count) == 1) {
+        journal->slots_made += count;
+        return REPOSBX_OK;
+    }
+    if (sscanf(line, "commands %" SCNu64, &count) == 1) {
+        journal->commands_made += count;
         return REPOSBX_OK;
     }
     if (sscanf(line, "%7s %7s %111s", verb, kind, name) != 3)
@@ -109,35 +129,114 @@ static int read_line(struct rsbx_journal *journal, const char *line, reposbx_err
     return REPOSBX_OK;
 }
 
-int rsbx_journal_read(struct rsbx_journal *out, int dir_fd, reposbx_error *err)
+/* Takes in the whole lines that follow what was read. */
+static int read_on(struct rsbx_journal *journal, int dir_fd, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(RSBX_MAX_STATE_BYTES);
-    struct rsbx_journal journal = { 0 };
     char *line;
-    int rc = rsbx_read_file_at(&text, dir_fd, "journal", err);
+    int rc = rsbx_read_file_from(&text, dir_fd, "journal", journal->read, err);
 
-    if (rc == REPOSBX_ENOTFOUND) {
-        *out = journal; /* nothing was made yet */
-        return REPOSBX_OK;
-    }
+    if (rc == REPOSBX_ENOTFOUND)
+        return REPOSBX_OK; /* nothing was made yet */
     if (rc != 0)
         return rc;
     line = text.data;
-    while (rc == 0 && line != NULL) {
+    while (line != NULL) {
         char *end = strchr(line, '\n');
 
         if (end == NULL)
             break; /* torn: never acknowledged, so nothing was made on its word */
         *end = '\0';
-        rc = read_line(&journal, line, err);
+        rc = read_line(journal, line, err);
+        if (rc != 0)
+            return rc;
+        journal->read += end + 1 - line;
         line = end + 1;
     }
+    return REPOSBX_OK;
+}
+
+int rsbx_journal_read(struct rsbx_journal *out, int dir_fd, reposbx_error *err)
+{
+    struct rsbx_journal journal = { 0 };
+    int rc = read_on(&journal, dir_fd, err);
+
     if (rc != 0) {
         rsbx_journal_dispose(&journal);
         return rc;
     }
     *out = journal;
     return REPOSBX_OK;
+}
+
+int rsbx_journal_follow(struct rsbx_session *session, reposbx_error *err)
+{
+    int rc = read_on(&session->journal, session->dir_fd, err);
+
+    session->slots_made = session->journal.slots_made;
+    session->commands_made = session->journal.commands_made;
+    return rc;
+}
+
+/* The lines that say what the journal says. */
+static int short_lines(struct rsbx_buf *out, const struct rsbx_journal *journal, reposbx_error *err)
+{
+    uint64_t slots_left = 0;
+    int rc;
+
+    for (size_t i = 0; i < journal->left_count; i++)
+        slots_left += journal->left[i].kind == RSBX_OBJECT_SLOT ? 1 : 0;
+    rc = rsbx_buf_format(out, err, "slots %" PRIu64 "\ncommands %" PRIu64 "\n",
+                         journal->slots_made - slots_left, journal->commands_made);
+    for (size_t i = 0; rc == 0 && i < journal->left_count; i++) {
+        const struct rsbx_journal_item *item = &journal->left[i];
+
+        rc = rsbx_buf_format(out, err, "make %s %s\n", kind_word(item->kind), item->name);
+        if (rc == 0 && item->stage != RSBX_STAGE_MADE)
+            rc = rsbx_buf_format(out, err, "%s slot %s\n",
+                                 item->stage == RSBX_STAGE_READY ? "ready" : "take", item->name);
+    }
+    if (rc == 0 && journal->fault != NULL)
+        rc = rsbx_buf_format(out, err, "fault %s\n", journal->fault);
+    return rc;
+}
+
+int rsbx_journal_shorten(struct rsbx_session *session, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(RSBX_MAX_STATE_BYTES);
+    RSBX_AUTO(rsbx_fd) int keepers_fd = -1;
+    bool must = session->journal.read >= TOO_LONG_BYTES;
+    int rc;
+
+    if (session->journal.read < LONG_BYTES)
+        return REPOSBX_OK;
+    rc = rsbx_keepers_wait(&keepers_fd, session, must ? RSBX_KEEPERS_MS : 0, err);
+    if (rc == REPOSBX_EBUSY && !must)
+        return REPOSBX_OK; /* another time */
+    if (rc == 0)
+        rc = rsbx_journal_follow(session, err); /* what the last keepers wrote */
+    if (rc == 0)
+        rc = short_lines(&text, &session->journal, err);
+    if (rc == 0)
+        rc = rsbx_replace_file_at(session->dir_fd, "journal", text.data, text.length, err);
+    if (rc != 0)
+        return rc;
+    if (session->journal_fd >= 0)
+        (void)close(session->journal_fd);
+    session->journal_fd = -1;
+    rsbx_journal_dispose(&session->journal);
+    return rsbx_journal_follow(session, err);
+}
+
+int rsbx_journal_watch(const struct rsbx_session *session)
+{
+    RSBX_AUTO(rsbx_fd) int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d/journal", session->dir_fd);
+    if (fd < 0 || inotify_add_watch(fd, path, IN_MODIFY) < 0)
+        return -1;
+    return rsbx_fd_steal(&fd);
 }
 
 /* Opens for appending; a torn last line is ended first, so that nothing is ever glued to it. */

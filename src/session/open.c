@@ -11,7 +11,6 @@
 static int load_documents(struct rsbx_session *session, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_text) char *policy = NULL;
-    struct rsbx_journal journal;
     int rc = rsbx_session_load(&session->metadata, session->dir_fd, "metadata.json", err);
 
     if (rc == 0)
@@ -21,14 +20,11 @@ static int load_documents(struct rsbx_session *session, reposbx_error *err)
     if (rc == 0)
         rc = reposbx_policy_parse(&session->policy, policy, strlen(policy), err);
     if (rc == 0)
-        rc = rsbx_journal_read(&journal, session->dir_fd, err);
+        rc = rsbx_journal_follow(session, err);
     if (rc != 0)
         return rc;
-    session->slots_made = journal.slots_made;
-    session->commands_made = journal.commands_made;
-    if (journal.fault != NULL)
-        rsbx_session_poison(session, journal.fault);
-    rsbx_journal_dispose(&journal);
+    if (session->journal.fault != NULL)
+        rsbx_session_poison(session, session->journal.fault);
     return REPOSBX_OK;
 }
 

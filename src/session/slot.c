@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "base/fault.h"
 #include "base/limits.h"
@@ -20,8 +20,10 @@
 #define NOFILE 1024U
 /* A slot that waits answers in milliseconds; one that does not is given up. */
 #define WAITING_HELLO_MS 5000U
-/* Between two looks at the journal while a keeper makes the slot. */
-#define JOURNAL_POLL_NS 500000L
+/* Longest time between two looks at the journal while a keeper makes the slot: told of its lines, and
+ * not told. */
+#define WATCHED_PAUSE_MS 50
+#define BLIND_PAUSE_MS 2
 
 struct rsbx_slot_want rsbx_want_control(const struct rsbx_session *session, const char *purpose)
 {
@@ -197,15 +199,15 @@ static bool serves(const struct rsbx_journal_item *item, const char *purpose)
 static int find_waiting(char name[RSBX_NAME_BYTES], bool *coming, struct rsbx_session *session,
                         const char *purpose, reposbx_error *err)
 {
-    struct rsbx_journal journal;
-    int rc = rsbx_journal_read(&journal, session->dir_fd, err);
+    const struct rsbx_journal *journal = &session->journal;
+    int rc = rsbx_journal_follow(session, err);
 
     if (rc != 0)
         return rc;
     name[0] = '\0';
     *coming = false;
-    for (size_t i = 0; i < journal.left_count && name[0] == '\0'; i++) {
-        const struct rsbx_journal_item *item = &journal.left[i];
+    for (size_t i = 0; i < journal->left_count && name[0] == '\0'; i++) {
+        const struct rsbx_journal_item *item = &journal->left[i];
 
         if (!serves(item, purpose))
             continue;
@@ -214,20 +216,27 @@ static int find_waiting(char name[RSBX_NAME_BYTES], bool *coming, struct rsbx_se
         else if (item->stage == RSBX_STAGE_MADE)
             *coming = true;
     }
-    session->slots_made = journal.slots_made;
-    if (journal.fault != NULL) {
-        rc = rsbx_fail(err, REPOSBX_EPOISONED, "%s", journal.fault);
-        rsbx_session_poison(session, journal.fault);
+    if (journal->fault != NULL) {
+        rsbx_session_poison(session, journal->fault);
+        return rsbx_fail(err, REPOSBX_EPOISONED, "%s", journal->fault);
     }
-    rsbx_journal_dispose(&journal);
-    return rc;
+    return REPOSBX_OK;
 }
 
-static bool is_cancelled(const struct rsbx_slot_want *want)
+/* Until somebody writes to the journal, and not for long: a keeper that was killed writes nothing.
+ * True when the request was cancelled. */
+static bool pause_for(int journal_watch, const struct rsbx_slot_want *want)
 {
-    struct pollfd ready = { .fd = want->cancel_fd != NULL ? *want->cancel_fd : -1, .events = POLLIN };
+    struct pollfd ready[] = {
+        { .fd = want->cancel_fd != NULL ? *want->cancel_fd : -1, .events = POLLIN },
+        { .fd = journal_watch, .events = POLLIN },
+    };
+    char events[4096];
 
-    return poll(&ready, 1, 0) > 0;
+    (void)poll(ready, 2, journal_watch >= 0 ? WATCHED_PAUSE_MS : BLIND_PAUSE_MS);
+    if ((ready[1].revents & POLLIN) != 0)
+        (void)!read(journal_watch, events, sizeof events);
+    return ready[0].revents != 0;
 }
 
 /* The name of a waiting slot, "" when there is none: waits for one that a keeper is making. */
@@ -235,18 +244,19 @@ static int await_slot(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
                       const struct rsbx_slot_want *want, reposbx_error *err)
 {
     struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
+    RSBX_AUTO(rsbx_fd) int watch = -1;
 
-    for (;;) {
-        struct timespec pause = { .tv_sec = 0, .tv_nsec = JOURNAL_POLL_NS };
+    for (bool first = true;; first = false) {
         bool alive = rsbx_keepers_alive(session);
         bool coming = false;
         int rc = find_waiting(name, &coming, session, want->purpose, err);
 
         if (rc != 0 || name[0] != '\0' || !coming || !alive || rsbx_deadline_passed(deadline))
             return rc;
-        if (is_cancelled(want))
+        if (first)
+            watch = rsbx_journal_watch(session); /* and look once more: it may have been written since */
+        else if (pause_for(watch, want))
             return rsbx_fail(err, REPOSBX_ECANCELLED, "cancelled before the command was started");
-        (void)nanosleep(&pause, NULL);
     }
 }
 
@@ -318,6 +328,8 @@ int rsbx_slot_take(struct rsbx_slot *out, struct rsbx_session *session,
     struct rsbx_slot slot = { .talk = NULL, .keeper = { .done_fd = -1 } };
     int rc = rsbx_session_provider(session, err);
 
+    if (rc == 0)
+        rc = rsbx_journal_shorten(session, err);
     /* One that waits and cannot be lowered goes on waiting, for another request. */
     slot.beside = rc == 0 && want->pooled && session->provider->ops->fixed_limits &&
                   lowers_limits(session, want);

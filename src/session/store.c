@@ -292,6 +292,7 @@ void rsbx_session_free(struct rsbx_session *session)
     free(session->seccomp_profile);
     free(session->engine);
     free(session->audit_dir);
+    rsbx_journal_dispose(&session->journal);
     if (session->journal_fd >= 0)
         (void)close(session->journal_fd);
     if (session->audit_fd >= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state folder, the lock and the journal, without any engine. */
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -155,6 +156,89 @@ static void a_torn_journal_is_a_prefix(void **state)
     }
 }
 
+static off_t journal_length(const struct rsbx_session *session)
+{
+    struct stat facts;
+
+    assert_int_equal(fstatat(session->dir_fd, "journal", &facts, 0), 0);
+    return facts.st_size;
+}
+
+/* A session that serves for years: the journal stays short and goes on saying the same. */
+static void a_long_journal_is_shortened(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rsbx_session *session = fixture->session;
+    const struct rsbx_journal *journal = &session->journal;
+    RSBX_AUTO(rsbx_fd) int keepers_fd = -1;
+    struct rsbx_journal again;
+    char name[64];
+    size_t made = 0;
+
+    assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_STORE, ID "-a", NULL), 0);
+    assert_int_equal(rsbx_journal_follow(session, NULL), 0);
+    assert_int_equal(rsbx_journal_shorten(session, NULL), 0); /* nothing to do yet */
+    while (journal_length(session) < 70000) {
+        (void)snprintf(name, sizeof name, ID "-%06zu-exec", ++made);
+        assert_int_equal(rsbx_journal_plan(session, RSBX_OBJECT_SLOT, name, NULL), 0);
+        assert_int_equal(rsbx_journal_stage(session, name, RSBX_STAGE_READY, NULL), 0);
+        assert_int_equal(rsbx_journal_command(session, NULL), 0);
+        assert_int_equal(rsbx_journal_follow(session, NULL), 0);
+        assert_int_equal(session->slots_made, made);
+        assert_int_equal(journal->left_count, 2);
+        assert_string_equal(journal->left[1].name, name);
+        assert_int_equal(rsbx_journal_gone(session, RSBX_OBJECT_SLOT, name, NULL), 0);
+    }
+    assert_int_equal(rsbx_journal_plan(session, RSBX_OBJECT_SLOT, ID "-t", NULL), 0);
+    assert_int_equal(rsbx_journal_stage(session, ID "-t", RSBX_STAGE_TAKEN, NULL), 0);
+    assert_int_equal(rsbx_journal_plan(session, RSBX_OBJECT_SLOT, ID "-m", NULL), 0);
+    assert_int_equal(rsbx_journal_follow(session, NULL), 0);
+
+    /* not while a keeper may write to it */
+    assert_int_equal(rsbx_keepers_wait(&keepers_fd, session, 0, NULL), 0);
+    assert_int_equal(rsbx_journal_shorten(session, NULL), 0);
+    assert_true(journal_length(session) >= 70000);
+    (void)close(keepers_fd);
+    keepers_fd = -1;
+
+    assert_int_equal(rsbx_journal_fault(session, "something lingers", NULL), 0);
+    assert_int_equal(rsbx_journal_shorten(session, NULL), 0);
+    assert_true(journal_length(session) < 500);
+    assert_int_equal(rsbx_journal_read(&again, session->dir_fd, NULL), 0);
+    assert_int_equal(again.slots_made, made + 2);
+    assert_int_equal(again.commands_made, made);
+    assert_string_equal(again.fault, "something lingers");
+    assert_int_equal(again.left_count, 3);
+    assert_int_equal(again.left[0].kind, RSBX_OBJECT_STORE);
+    assert_string_equal(again.left[1].name, ID "-t");
+    assert_int_equal(again.left[1].stage, RSBX_STAGE_TAKEN);
+    assert_int_equal(again.left[2].stage, RSBX_STAGE_MADE);
+    rsbx_journal_dispose(&again);
+
+    /* and it goes on */
+    assert_int_equal(rsbx_journal_gone(session, RSBX_OBJECT_SLOT, ID "-t", NULL), 0);
+    assert_int_equal(rsbx_journal_plan(session, RSBX_OBJECT_SLOT, ID "-n", NULL), 0);
+    assert_int_equal(rsbx_journal_follow(session, NULL), 0);
+    assert_int_equal(session->slots_made, made + 3);
+    assert_int_equal(session->commands_made, made);
+    assert_int_equal(journal->left_count, 3);
+    assert_string_equal(journal->left[2].name, ID "-n");
+}
+
+static void a_line_of_the_journal_is_told(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rsbx_session *session = fixture->session;
+    RSBX_AUTO(rsbx_fd) int watch = -1;
+
+    assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_SLOT, ID "-1", NULL), 0);
+    watch = rsbx_journal_watch(session);
+    assert_true(watch >= 0);
+    assert_int_equal(rsbx_wait_fd(watch, POLLIN, rsbx_deadline_in_ms(0)), 0);
+    assert_int_equal(rsbx_journal_stage(session, ID "-1", RSBX_STAGE_READY, NULL), 0);
+    assert_int_equal(rsbx_wait_fd(watch, POLLIN, rsbx_deadline_in_ms(60000)), 1);
+}
+
 static void a_folder_that_others_can_write_to_is_refused(void **state)
 {
     struct fixture *fixture = *state;
@@ -306,6 +390,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_journal_names_what_is_left, setup, teardown),
         cmocka_unit_test_setup_teardown(a_fault_of_the_background_is_remembered, setup, teardown),
         cmocka_unit_test_setup_teardown(a_torn_journal_is_a_prefix, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_long_journal_is_shortened, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_line_of_the_journal_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_folder_that_others_can_write_to_is_refused, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(folders_are_left_out_by_their_id, setup, teardown),
