@@ -18,6 +18,7 @@ struct rsbx_engine {
     char *socket_path;
     CURL *easy;               /* keeps the connection of the last GET */
     unsigned int api_version; /* 141 for 1.41; 0 until settled */
+    json_t *version;          /* what /version said when the API was settled, or NULL */
 };
 
 struct rsbx_http_call {

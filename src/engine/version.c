@@ -204,17 +204,16 @@ int rsbx_engine_open(struct rsbx_engine **out, const char *address, struct rsbx_
                      reposbx_error *err)
 {
     RSBX_AUTO(engine) struct rsbx_engine *engine = NULL;
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr version = NULL;
     int rc = new_engine(&engine, address, err);
 
     if (rc == 0)
         rc = ping(engine, deadline, err);
     if (rc == 0)
-        rc = ask_version(&version, engine, deadline, err);
+        rc = ask_version(&engine->version, engine, deadline, err);
     if (rc == 0)
-        rc = refuse_podman(version, err);
+        rc = refuse_podman(engine->version, err);
     if (rc == 0)
-        rc = settle(&engine->api_version, version, err);
+        rc = settle(&engine->api_version, engine->version, err);
     if (rc == 0)
         *out = engine_steal(&engine);
     return rc;
@@ -246,6 +245,7 @@ void rsbx_engine_free(struct rsbx_engine *engine)
         return;
     if (engine->easy != NULL)
         rsbx_curl.curl_easy_cleanup(engine->easy);
+    json_decref(engine->version);
     free(engine->socket_path);
     free(engine);
 }
@@ -332,14 +332,15 @@ static int read_info(struct rsbx_engine_host *host, const json_t *info, reposbx_
 int rsbx_engine_host(struct rsbx_engine_host *out, struct rsbx_engine *engine,
                      struct rsbx_deadline deadline, reposbx_error *err)
 {
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr version = NULL;
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr version = json_incref(engine->version);
     RSBX_AUTO(rsbx_json) rsbx_json_ptr info = NULL;
     static const char what[] = "engine version";
     const struct rsbx_http_call call = {
         .method = "GET", .path = "/info", .expected = 200, .deadline = deadline
     };
     struct rsbx_engine_host host = { .api_version = engine->api_version };
-    int rc = ask_version(&version, engine, deadline, err);
+    /* The engine starts three programs to answer this: it is asked once. */
+    int rc = version != NULL ? REPOSBX_OK : ask_version(&version, engine, deadline, err);
 
     if (rc == 0)
         rc = rsbx_http_json(&info, engine, &call, err);

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/limits.h"
 #include "session/internal.h"
 
 #include "base/banned.h"
+
+/* Between two looks at a container that is about to end. */
+#define END_POLL_NS 2000000L
 
 /* One request under way. */
 struct asking {
@@ -127,7 +132,7 @@ static void start_keeper(struct asking *asking)
     asking->kept = true;
     if (ask->next != NULL)
         rsbx_slot_prepare_next(asking->slot, asking->session, ask->next, ask->next_count);
-    else if (!ask->remove_at_once)
+    else
         rsbx_slot_prepare_next(asking->slot, asking->session, &again, ask->want.pooled ? 1 : 0);
 }
 
@@ -164,6 +169,25 @@ static int put_all(struct rsbx_talk *talk, const struct rsbx_ask *ask, reposbx_e
     return rc;
 }
 
+/* Waits until the engine says that the container has stopped. The guest ends behind its trailer. */
+static int see_end(struct rsbx_session *session, const char *slot, reposbx_error *err)
+{
+    struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
+
+    for (;;) {
+        struct timespec pause = { .tv_sec = 0, .tv_nsec = END_POLL_NS };
+        struct rsbx_slot_state state = { .running = true };
+        int rc = session->provider->ops->inspect(&state, session->provider, slot, session->id, deadline,
+                                                 err);
+
+        if (rc != 0 || !state.exists || !state.running)
+            return rc;
+        if (rsbx_deadline_passed(deadline))
+            return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "container %s does not end", slot);
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 int rsbx_session_ask(struct rsbx_trailer *trailer, struct rsbx_session *session,
                      const struct rsbx_ask *ask, reposbx_error *err)
 {
@@ -178,7 +202,12 @@ int rsbx_session_ask(struct rsbx_trailer *trailer, struct rsbx_session *session,
 
     if (rc != 0)
         return rc;
-    rc = put_all(slot.talk, ask, err);
+    if (ask->name != NULL)
+        (void)snprintf(ask->name, RSBX_NAME_BYTES, "%s", slot.name);
+    if (ask->after != NULL)
+        rc = see_end(session, ask->after, err);
+    if (rc == 0)
+        rc = put_all(slot.talk, ask, err);
     if (rc == 0)
         rc = rsbx_talk_run(slot.talk, &handler, rsbx_deadline_in_ms(ask->deadline_ms), -1, err);
     if (asking.failure.code != 0) {

@@ -152,7 +152,8 @@ static int check_request(struct creation *creation, const struct rsbx_state *sta
     return rc;
 }
 
-static int open_source(struct creation *creation, reposbx_error *err)
+/* A child begins to validate the repository. */
+static int start_source(struct creation *creation, reposbx_error *err)
 {
     creation->source_options =
         rsbx_source_options_of(creation->policy, creation->spec->repo, creation->spec->revision);
@@ -163,7 +164,7 @@ static int open_source(struct creation *creation, reposbx_error *err)
 
         creation->spec->progress(creation->spec->progress_payload, &progress);
     }
-    return rsbx_source_open(&creation->source, &creation->source_options, err);
+    return rsbx_source_start(&creation->source, &creation->source_options, err);
 }
 
 static int check_engine(struct creation *creation, const struct rsbx_state *state,
@@ -185,6 +186,23 @@ static int check_engine(struct creation *creation, const struct rsbx_state *stat
         creation->spec->platform != NULL ? creation->spec->platform : creation->host.platform;
     return rsbx_check_image(creation->policy, creation->spec->image, creation->platform,
                             &creation->image, err);
+}
+
+/* Asks the engine while the child reads the repository, whose mistakes are told first. */
+static int check_source_and_engine(struct creation *creation, const struct rsbx_state *state,
+                                   reposbx_error *err)
+{
+    reposbx_error of_engine = REPOSBX_ERROR_INIT;
+    int engine = REPOSBX_OK;
+    int rc = start_source(creation, err);
+
+    if (rc == 0)
+        engine = check_engine(creation, state, &of_engine);
+    if (rc == 0)
+        rc = rsbx_source_await(creation->source, err);
+    if (rc == 0 && engine != 0)
+        *err = of_engine;
+    return rc != 0 ? rc : engine;
 }
 
 static json_t *capabilities_value(const struct creation *creation, const reposbx_policy *policy)
@@ -550,9 +568,7 @@ int rsbx_session_create(struct rsbx_session **out, struct rsbx_state *state,
         rc = rsbx_session_seccomp(&creation.seccomp_profile, creation.policy, AT_FDCWD,
                                   creation.policy->seccomp_profile, err);
     if (rc == 0)
-        rc = open_source(&creation, err);
-    if (rc == 0)
-        rc = check_engine(&creation, state, err);
+        rc = check_source_and_engine(&creation, state, err);
     if (rc == 0)
         rc = make_folder(&session, state, &creation, err);
     if (rc == 0)

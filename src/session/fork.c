@@ -143,8 +143,10 @@ static int refill(void *payload, struct rsbx_talk *talk, reposbx_error *err)
 
 int rsbx_session_unpack(struct rsbx_session *session,
                         int (*more)(void *payload, struct rsbx_talk *talk, reposbx_error *err),
-                        void *payload, const struct rsbx_unpacked *expected, reposbx_error *err)
+                        void *payload, const struct rsbx_unpacked *expected, bool prepare,
+                        reposbx_error *err)
 {
+    struct rsbx_slot_want next[RSBX_MAX_WAITING_SLOTS];
     struct rsbx_ask ask = {
         .want = rsbx_want_writer(session, "unpack"),
         .request = { .op = RSBX_OP_UNPACK,
@@ -152,7 +154,8 @@ int rsbx_session_unpack(struct rsbx_session *session,
                      .max_bytes = session->policy->max_bytes },
         .refill = more,
         .payload = payload,
-        .remove_at_once = true,
+        .next = next,
+        .next_count = prepare ? rsbx_want_waiting(next, session) : 0,
         .deadline_ms = RSBX_READER_MS,
     };
     struct rsbx_trailer trailer;
@@ -242,10 +245,11 @@ static int make_metadata(struct rsbx_session *session, const struct rsbx_session
 
 /* The folder, and the workspace as it was when the first session began. */
 static int begin(struct rsbx_session *session, struct rsbx_state *state, struct rsbx_session *from,
-                 reposbx_error *err)
+                 bool changed, reposbx_error *err)
 {
     const struct rsbx_stores_order stores = { .new_guest = false, .new_baseline = false };
-    const struct rsbx_snapshot_order order = { .max_files = from->policy->max_files };
+    const struct rsbx_snapshot_order order = { .max_files = from->policy->max_files,
+                                               .no_slots = changed };
     struct rsbx_joined joined = RSBX_JOINED_INIT;
     struct rsbx_snapshot snapshot = { .notes = NULL };
     int rc = take_over(session, from, err);
@@ -313,10 +317,11 @@ int rsbx_session_fork(struct rsbx_session **out, struct rsbx_state *state,
     if (rc == 0)
         rc = pack(&spool, from, err);
     if (rc == 0)
-        rc = begin(session, state, from, err);
+        rc = begin(session, state, from, spool.packed.nodes > 0, err);
     RSBX_FAULT("fork.begun");
     if (rc == 0 && spool.packed.nodes > 0)
-        rc = rsbx_session_unpack(session, refill, &spool, &spool.packed, err);
+        rc = rsbx_session_unpack(session, refill, &spool, &spool.packed,
+                                 rsbx_session_overlay(session), err);
     if (rc == 0)
         rc = tell(session, from, &spool, err);
     spool_dispose(&spool);

@@ -254,6 +254,12 @@ int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_slot_want 
 /* The slots that the room itself uses. */
 struct rsbx_slot_want rsbx_want_control(const struct rsbx_session *session, const char *purpose);
 struct rsbx_slot_want rsbx_want_writer(const struct rsbx_session *session, const char *purpose);
+/* What the session keeps waiting: how many of out[]. */
+#define RSBX_MAX_WAITING_SLOTS 65U
+size_t rsbx_want_waiting(struct rsbx_slot_want out[RSBX_MAX_WAITING_SLOTS],
+                         const struct rsbx_session *session);
+/* Has a keeper make these. A failure shows at their use. */
+void rsbx_slots_prepare(struct rsbx_session *session);
 
 /* What a FAIL of the guest means, as our own error. Negative only when the message is no FAIL. */
 int rsbx_guest_failure(reposbx_error *failure, const struct rsbx_wire_message *message,
@@ -278,7 +284,8 @@ struct rsbx_ask {
     const char *selection;
     const struct rsbx_slot_want *next; /* slots to prepare behind it; NULL: one like `want`, if pooled */
     size_t next_count;
-    bool remove_at_once;        /* the container is gone when the answer is there */
+    char *name;                 /* RSBX_NAME_BYTES: gets the name of the container; or NULL */
+    const char *after;          /* a container that must have ended before the request is sent, or NULL */
     int (*entry)(void *payload, const struct rsbx_entry *entry, reposbx_error *err);
     int (*data)(void *payload, const uint8_t *bytes, size_t length, reposbx_error *err);
     int (*node)(void *payload, const struct rsbx_node *node, reposbx_error *err); /* of a PACK */
@@ -339,10 +346,11 @@ struct rsbx_unpacked {
     uint64_t nodes, bytes;
 };
 /* Makes the workspace, which is still what the baseline is, into another one: `more` puts nodes and
- * their content, and the END. */
+ * their content, and the END. `prepare`: what the session keeps waiting is made meanwhile. */
 int rsbx_session_unpack(struct rsbx_session *session,
                         int (*more)(void *payload, struct rsbx_talk *talk, reposbx_error *err),
-                        void *payload, const struct rsbx_unpacked *expected, reposbx_error *err);
+                        void *payload, const struct rsbx_unpacked *expected, bool prepare,
+                        reposbx_error *err);
 
 /* -- place.c -- */
 /* Places the outcome of a patch in a fresh workspace, proves by a diff that this gives its tree, and

@@ -33,8 +33,6 @@
 
 #include "base/banned.h"
 
-/* Slots that one keeper prepares. */
-#define MAX_PLANNED 16U
 #define LOCK_POLL_NS 2000000L
 /* Every engine call has its own deadline; a keeper that is stuck all the same (a lock that another
  * thread held at the fork) ends by the alarm, and its lock with it. What it left is in the
@@ -44,7 +42,7 @@
 struct work {
     struct rsbx_session *session;
     const struct rsbx_slot_want *wants;
-    char names[MAX_PLANNED][RSBX_NAME_BYTES];
+    char names[RSBX_MAX_WAITING_SLOTS][RSBX_NAME_BYTES];
     size_t count;
     const char *used;
     int done_fd;
@@ -206,7 +204,7 @@ int rsbx_keeper_start(struct rsbx_keeper *out, struct rsbx_session *session,
 
     if (lock_fd < 0 || flock(lock_fd, LOCK_SH | LOCK_NB) != 0)
         return rsbx_fail_errno(err, REPOSBX_EIO, "cannot take the keepers' lock");
-    if (plan->want_count > MAX_PLANNED)
+    if (plan->want_count > RSBX_MAX_WAITING_SLOTS)
         return rsbx_fail(err, REPOSBX_EINTERNAL, "too many slots for one keeper");
     for (; work.count < plan->want_count; work.count++) {
         int rc = rsbx_slot_plan(work.names[work.count], session, &plan->wants[work.count], err);

@@ -106,7 +106,7 @@ static int place(struct rsbx_session *session, const struct rsbx_incoming_outcom
 
     for (size_t i = 0; i < outcome->step_count; i++)
         expected.bytes += outcome->steps[i].length;
-    return rsbx_session_unpack(session, refill, &placing, &expected, err);
+    return rsbx_session_unpack(session, refill, &placing, &expected, false, err);
 }
 
 static int prove(reposbx_diff_result *diff, struct rsbx_session *session,

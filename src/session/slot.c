@@ -59,6 +59,17 @@ struct rsbx_slot_want rsbx_want_command(const struct rsbx_session *session)
     return want;
 }
 
+size_t rsbx_want_waiting(struct rsbx_slot_want out[RSBX_MAX_WAITING_SLOTS],
+                         const struct rsbx_session *session)
+{
+    size_t count = 0;
+
+    while (count < session->policy->slots && count < RSBX_MAX_WAITING_SLOTS - 1)
+        out[count++] = rsbx_want_command(session);
+    out[count++] = rsbx_want_control(session, "control");
+    return count;
+}
+
 /* Mounts borrow the names of their stores. */
 struct store_names {
     const char *guest, *baseline;
@@ -351,6 +362,17 @@ void rsbx_slot_prepare_next(struct rsbx_slot *slot, struct rsbx_session *session
 
     /* Without a keeper the slot is removed at its drop, and the next request makes its own. */
     (void)rsbx_keeper_start(&slot->keeper, session, &plan, NULL);
+}
+
+void rsbx_slots_prepare(struct rsbx_session *session)
+{
+    struct rsbx_slot_want next[RSBX_MAX_WAITING_SLOTS];
+    struct rsbx_keeper keeper = { .done_fd = -1 };
+    const struct rsbx_keeper_plan plan = { .wants = next,
+                                           .want_count = rsbx_want_waiting(next, session) };
+
+    if (rsbx_keeper_start(&keeper, session, &plan, NULL) == 0)
+        rsbx_keeper_done(&keeper);
 }
 
 int rsbx_slot_drop(struct rsbx_slot *slot, struct rsbx_session *session, reposbx_error *err)

@@ -14,7 +14,6 @@
 
 /* Enough for the link to stay busy while the next piece is read. */
 #define AHEAD_BYTES (512U * 1024U)
-#define MAX_WAITING_SLOTS 8U
 #define PROGRESS_EVERY_NS 100000000ULL
 
 typedef struct rsbx_fingerprint *rsbx_fingerprint_ptr;
@@ -28,6 +27,7 @@ struct filling {
     struct rsbx_fingerprint *fingerprint;
     struct rsbx_manifest_writer *manifest;
     uint64_t told_ns;
+    char filler[RSBX_NAME_BYTES]; /* the container that wrote; "" when none did */
 };
 
 static void tell(struct filling *filling, const char *step, bool last)
@@ -117,7 +117,7 @@ static int fill(struct filling *filling, struct rsbx_session *session, reposbx_e
                      .max_bytes = session->policy->max_bytes },
         .refill = refill,
         .payload = filling,
-        .remove_at_once = true, /* nobody may be left who could write to the baseline */
+        .name = filling->filler,
         .deadline_ms = RSBX_READER_MS,
     };
     struct rsbx_trailer trailer;
@@ -140,23 +140,11 @@ static int fill(struct filling *filling, struct rsbx_session *session, reposbx_e
     return REPOSBX_OK;
 }
 
-/* What the session keeps waiting; how many. */
-static size_t waiting_slots(struct rsbx_slot_want next[MAX_WAITING_SLOTS + 1],
-                            const struct rsbx_session *session)
-{
-    size_t count = 0;
-
-    while (count < session->policy->slots && count < MAX_WAITING_SLOTS)
-        next[count++] = rsbx_want_command(session);
-    next[count++] = rsbx_want_control(session, "control");
-    return count;
-}
-
 /* The sealed volume must be, byte for byte and mode for mode, what the objects say. */
 static int seal(struct filling *filling, struct rsbx_session *session, reposbx_error *err)
 {
     const struct rsbx_snapshot *snapshot = filling->snapshot;
-    struct rsbx_slot_want next[MAX_WAITING_SLOTS + 1];
+    struct rsbx_slot_want next[RSBX_MAX_WAITING_SLOTS];
     RSBX_AUTO(rsbx_text) char *selection = NULL;
     struct rsbx_ask ask = {
         .want = rsbx_want_writer(session, "seal"),
@@ -166,6 +154,8 @@ static int seal(struct filling *filling, struct rsbx_session *session, reposbx_e
         .excludes = filling->order->excludes,
         .exclude_count = filling->order->exclude_count,
         .next = next,
+        /* The seal starts while that ends, but reads when nobody is left who could write. */
+        .after = filling->filler[0] != '\0' ? filling->filler : NULL,
         .deadline_ms = RSBX_READER_MS,
     };
     struct rsbx_trailer trailer;
@@ -178,7 +168,7 @@ static int seal(struct filling *filling, struct rsbx_session *session, reposbx_e
     ask.selection = selection;
     ask.want.baseline = 1;
     /* What the session keeps waiting is made while the seal is computed. */
-    ask.next_count = waiting_slots(next, session);
+    ask.next_count = rsbx_want_waiting(next, session);
     rc = rsbx_session_ask(&trailer, session, &ask, err);
     if (rc != 0) {
         rsbx_context(err, "verifying the baseline");
@@ -288,18 +278,6 @@ static int read_facts(struct rsbx_snapshot *out, const json_t *facts, reposbx_er
     return REPOSBX_OK;
 }
 
-/* The slots that the session keeps waiting, made behind our back. A failure shows at their use. */
-static void prepare_slots(struct rsbx_session *session)
-{
-    struct rsbx_slot_want next[MAX_WAITING_SLOTS + 1];
-    struct rsbx_keeper keeper = { .done_fd = -1 };
-    const struct rsbx_keeper_plan plan = { .wants = next,
-                                           .want_count = waiting_slots(next, session) };
-
-    if (rsbx_keeper_start(&keeper, session, &plan, NULL) == 0)
-        rsbx_keeper_done(&keeper);
-}
-
 int rsbx_snapshot_known(struct rsbx_snapshot *out, struct rsbx_session *session,
                         const struct rsbx_snapshot_order *order, const json_t *facts, bool mount,
                         reposbx_error *err)
@@ -310,8 +288,8 @@ int rsbx_snapshot_known(struct rsbx_snapshot *out, struct rsbx_session *session,
 
     if (rc == 0 && mount)
         rc = seal_or_fall_back(&filling, session, err);
-    else if (rc == 0)
-        prepare_slots(session);
+    else if (rc == 0 && !order->no_slots)
+        rsbx_slots_prepare(session);
     if (rc != 0)
         return rc;
     (void)json_incref(snapshot.notes);

@@ -20,6 +20,7 @@ struct rsbx_snapshot_order {
     const char *const *excludes;
     size_t exclude_count;
     uint64_t max_files;
+    bool no_slots; /* where nothing runs: whoever goes on with the workspace prepares the waiting slots */
     /* Makes the workspace a plain store, when an overlay does not work and need not; NULL: it
      * must. */
     int (*fall_back)(struct rsbx_session *session, reposbx_error *err);

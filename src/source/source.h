@@ -98,6 +98,11 @@ struct rsbx_source;
  * they are streamed. */
 int rsbx_source_open(struct rsbx_source **out, const struct rsbx_source_options *options,
                      reposbx_error *err);
+/* The same in two steps: the child validates while the caller does something else. Between them there
+ * are no facts, and the texts of the options must live. */
+int rsbx_source_start(struct rsbx_source **out, const struct rsbx_source_options *options,
+                      reposbx_error *err);
+int rsbx_source_await(struct rsbx_source *source, reposbx_error *err);
 const struct rsbx_source_facts *rsbx_source_facts(const struct rsbx_source *source);
 int rsbx_source_next(struct rsbx_source_event *out, struct rsbx_source *source, reposbx_error *err);
 void rsbx_source_free(struct rsbx_source *source);

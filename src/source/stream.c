@@ -318,7 +318,7 @@ static int start(struct rsbx_source *source, const struct rsbx_source_options *o
     return REPOSBX_OK;
 }
 
-static int open_child(struct rsbx_source **out, const struct rsbx_source_options *options,
+int rsbx_source_start(struct rsbx_source **out, const struct rsbx_source_options *options,
                       reposbx_error *err)
 {
     struct rsbx_source *source;
@@ -347,7 +347,7 @@ int rsbx_source_recheck(const struct rsbx_source_options *options, reposbx_error
     if (options->revision == NULL)
         return REPOSBX_OK;
     head.head_only = true;
-    rc = open_child(&source, &head, err);
+    rc = rsbx_source_start(&source, &head, err);
     if (rc == 0)
         rc = need(source, 1, err);
     if (rc == 0 && source->buffer[source->at] == RSBX_WIRE_ERROR)
@@ -362,18 +362,24 @@ int rsbx_source_open(struct rsbx_source **out, const struct rsbx_source_options 
                      reposbx_error *err)
 {
     struct rsbx_source *source = NULL;
-    int rc = open_child(&source, options, err);
+    int rc = rsbx_source_start(&source, options, err);
 
     if (rc == 0)
-        rc = take_facts(source, err);
-    if (rc != 0) {
+        rc = rsbx_source_await(source, err);
+    if (rc == 0)
+        *out = source;
+    else
         rsbx_source_free(source);
-        return rc;
-    }
+    return rc;
+}
+
+int rsbx_source_await(struct rsbx_source *source, reposbx_error *err)
+{
+    int rc = take_facts(source, err);
+
     source->options.repo = source->options.revision = NULL;
     source->options.excludes = NULL;
-    *out = source;
-    return REPOSBX_OK;
+    return rc;
 }
 
 const struct rsbx_source_facts *rsbx_source_facts(const struct rsbx_source *source)
