@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "codec/sha256.h"
 
@@ -164,6 +165,11 @@ static int by_name(const void *a, const void *b)
     return strcmp(left->name, right->name); /* strcmp compares as unsigned bytes, in any locale */
 }
 
+static int order_name(const void *element, const void *key)
+{
+    return strcmp(*(const char *const *)element, key);
+}
+
 const char *rsbx_bundle_conflict(const char *const *sorted, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
@@ -176,21 +182,12 @@ const char *rsbx_bundle_conflict(const char *const *sorted, size_t count)
         /* Other names may stand between "a" and "a/b"; so each folder part is looked up. */
         for (const char *slash = strchr(sorted[i], '/'); slash != NULL;
              slash = strchr(slash + 1, '/')) {
-            size_t low = 0, high = i, length = (size_t)(slash - sorted[i]);
+            size_t length = (size_t)(slash - sorted[i]);
 
             memcpy(prefix, sorted[i], length);
             prefix[length] = '\0';
-            while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int order = strcmp(sorted[middle], prefix);
-
-                if (order == 0)
-                    return sorted[i];
-                if (order < 0)
-                    low = middle + 1;
-                else
-                    high = middle;
-            }
+            if (rsbx_search(sorted, i, sizeof *sorted, order_name, prefix) != NULL)
+                return sorted[i];
         }
     }
     return NULL;

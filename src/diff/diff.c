@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "base/search.h"
 #include "codec/git2.h"
 #include "diff/internal.h"
 
@@ -195,64 +196,70 @@ int rsbx_diff_change(struct rsbx_diff *diff, struct rsbx_diff_change *change, re
     return REPOSBX_OK;
 }
 
+int rsbx_diff_order(const char *path, size_t length, const struct rsbx_diff_key *key)
+{
+    return rsbx_bytes_compare(path, length, key->path, key->length);
+}
+
+int rsbx_diff_order_below(const char *path, size_t length, const struct rsbx_diff_key *folder)
+{
+    int order = memcmp(path, folder->path, length < folder->length ? length : folder->length);
+
+    if (order != 0)
+        return order;
+    return length > folder->length ? (unsigned char)path[folder->length] - '/' : -1;
+}
+
+bool rsbx_diff_is_below(const char *path, size_t length, const char *folder, size_t folder_length)
+{
+    return length > folder_length && path[folder_length] == '/' &&
+           memcmp(path, folder, folder_length) == 0;
+}
+
+static int order_entry(const void *element, const void *key)
+{
+    const struct rsbx_diff_entry *entry = element;
+
+    return rsbx_diff_order(entry->path, entry->length, key);
+}
+
+static int order_item(const void *element, const void *key)
+{
+    const struct rsbx_diff_item *item = element;
+
+    return rsbx_diff_order(item->path, item->length, key);
+}
+
+static int order_item_below(const void *element, const void *key)
+{
+    const struct rsbx_diff_item *item = element;
+
+    return rsbx_diff_order_below(item->path, item->length, key);
+}
+
 bool rsbx_diff_changes_below(struct rsbx_diff *diff, const char *path, size_t path_length)
 {
-    size_t low = 0, high = diff->item_count;
+    const struct rsbx_diff_key key = { path, path_length };
+    size_t first;
 
     rsbx_diff_sort_items(diff);
-    while (low < high) { /* the first path that does not stand before "FOLDER/" */
-        size_t middle = low + (high - low) / 2;
-        const struct rsbx_diff_item *item = &diff->items[middle];
-        size_t shared = item->length < path_length ? item->length : path_length;
-        int order = memcmp(item->path, path, shared);
-
-        if (order < 0 || (order == 0 && (item->length <= path_length ||
-                                         (unsigned char)item->path[path_length] < '/')))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < diff->item_count && diff->items[low].length > path_length &&
-           memcmp(diff->items[low].path, path, path_length) == 0 &&
-           diff->items[low].path[path_length] == '/';
+    first = rsbx_search_first(diff->items, diff->item_count, sizeof *diff->items, order_item_below, &key);
+    return first < diff->item_count &&
+           rsbx_diff_is_below(diff->items[first].path, diff->items[first].length, path, path_length);
 }
 
 const struct rsbx_diff_entry *rsbx_diff_find_entry(const struct rsbx_diff *diff, const char *path,
                                                    size_t length)
 {
-    size_t low = 0, high = diff->entry_count;
+    const struct rsbx_diff_key key = { path, length };
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct rsbx_diff_entry *entry = &diff->entries[middle];
-        int order = rsbx_bytes_compare(entry->path, entry->length, path, length);
-
-        if (order == 0)
-            return entry;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    return rsbx_search(diff->entries, diff->entry_count, sizeof *diff->entries, order_entry, &key);
 }
 
 const struct rsbx_diff_item *rsbx_diff_find_item(const struct rsbx_diff *diff, const char *path,
                                                  size_t length)
 {
-    size_t low = 0, high = diff->item_count;
+    const struct rsbx_diff_key key = { path, length };
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct rsbx_diff_item *item = &diff->items[middle];
-        int order = rsbx_bytes_compare(item->path, item->length, path, length);
-
-        if (order == 0)
-            return item;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    return rsbx_search(diff->items, diff->item_count, sizeof *diff->items, order_item, &key);
 }

@@ -8,6 +8,8 @@
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "base/search.h"
+#include "diff/internal.h"
 
 #include "base/banned.h"
 
@@ -449,22 +451,28 @@ static int compare_files(const void *a, const void *b)
     return rsbx_bytes_compare(first->folder, first->length, second->folder, second->length);
 }
 
+static int order_file(const void *element, const void *key)
+{
+    const struct ignore_file *file = element;
+
+    return rsbx_diff_order(file->folder, file->length, key);
+}
+
 /* Whether path[length] is ignored by itself: the nearest file that has an opinion wins. */
 static bool ignored_here(struct rsbx_ignore *ignore, const char *path, size_t length, bool folder)
 {
     size_t end = length;
 
     while (end > 0) {
-        struct ignore_file key = { .folder = NULL };
+        struct rsbx_diff_key key = { path, 0 };
         const struct ignore_file *file;
         int answer;
 
         do {
             end--;
         } while (end > 0 && path[end] != '/');
-        key.folder = (char *)(uintptr_t)path;
         key.length = end;
-        file = bsearch(&key, ignore->files, ignore->count, sizeof *file, compare_files);
+        file = rsbx_search(ignore->files, ignore->count, sizeof *file, order_file, &key);
         answer = file != NULL ? judge(ignore, file, path, length, folder) : -1;
         if (answer >= 0)
             return answer == 1;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "diff/internal.h"
 
@@ -413,15 +414,20 @@ static int join_targets(struct rsbx_incoming *incoming, size_t count, reposbx_er
     return REPOSBX_OK;
 }
 
+static int order_target(const void *element, const void *key)
+{
+    const struct rsbx_incoming_target *target = element;
+
+    return rsbx_diff_order(target->path, target->length, key);
+}
+
 const struct rsbx_incoming_target *rsbx_incoming_find(const struct rsbx_incoming *incoming,
                                                       const char *path, size_t length)
 {
-    const struct rsbx_incoming_target wanted = { .path = path, .length = length };
+    const struct rsbx_diff_key key = { path, length };
 
-    return incoming->target_count == 0
-               ? NULL
-               : bsearch(&wanted, incoming->targets, incoming->target_count,
-                         sizeof *incoming->targets, compare_targets);
+    return rsbx_search(incoming->targets, incoming->target_count, sizeof *incoming->targets, order_target,
+                       &key);
 }
 
 /* No file of the patch lies below another one, such as behind a symlink that it makes. */
@@ -522,21 +528,17 @@ int rsbx_incoming_read(struct rsbx_incoming **out, const void *bytes, size_t len
     return rc;
 }
 
+static int order_wanted(const void *element, const void *key)
+{
+    const char *wanted = *(const char *const *)element;
+
+    return rsbx_diff_order(wanted, strlen(wanted), key);
+}
+
 bool rsbx_incoming_wants(const struct rsbx_incoming *incoming, const char *path, size_t length)
 {
-    size_t low = 0, high = incoming->wanted_count;
+    const struct rsbx_diff_key key = { path, length };
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const char *wanted = incoming->wanted[middle];
-        int order = rsbx_bytes_compare(wanted, strlen(wanted), path, length);
-
-        if (order == 0)
-            return true;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
+    return rsbx_search(incoming->wanted, incoming->wanted_count, sizeof *incoming->wanted, order_wanted,
+                       &key) != NULL;
 }

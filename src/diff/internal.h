@@ -216,6 +216,18 @@ int rsbx_incoming_fit(struct rsbx_diff_row *rows, struct rsbx_buf *contents,
 int rsbx_diff_merged_tree(uint8_t out[RSBX_OID_BYTES], const struct rsbx_diff *diff,
                           const struct rsbx_diff_entry *changes, size_t count, reposbx_error *err);
 
+/* ---- looking for paths, in both processes ---- */
+
+struct rsbx_diff_key {
+    const char *path;
+    size_t length;
+};
+/* How a path stands to another one, or to what lies below a folder: before it, at it or in it (0), or
+ * behind it. Byte order keeps all that lies below one folder together. */
+int rsbx_diff_order(const char *path, size_t length, const struct rsbx_diff_key *key);
+int rsbx_diff_order_below(const char *path, size_t length, const struct rsbx_diff_key *folder);
+bool rsbx_diff_is_below(const char *path, size_t length, const char *folder, size_t folder_length);
+
 /* The base entry or item of a path in a sorted diff, or NULL. */
 const struct rsbx_diff_entry *rsbx_diff_find_entry(const struct rsbx_diff *diff, const char *path,
                                                    size_t length);

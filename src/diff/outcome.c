@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "diff/internal.h"
 
@@ -69,54 +70,36 @@ static int add_step(struct planning *planning, enum rsbx_incoming_what what, con
     return REPOSBX_OK;
 }
 
-/* Where a path stands to what lies below a folder: before it, in it (0), or behind it. */
-static int order_below(const char *path, size_t length, const char *folder, size_t folder_length)
+static int order_entry_below(const void *element, const void *key)
 {
-    int order = memcmp(path, folder, length < folder_length ? length : folder_length);
+    const struct rsbx_diff_entry *entry = element;
 
-    if (order != 0)
-        return order;
-    return length > folder_length ? (unsigned char)path[folder_length] - '/' : -1;
+    return rsbx_diff_order_below(entry->path, entry->length, key);
 }
 
-/* The first entry of the base that lies below the folder, if any does: byte order keeps them
- * together. */
+static int order_target_below(const void *element, const void *key)
+{
+    const struct rsbx_incoming_target *target = element;
+
+    return rsbx_diff_order_below(target->path, target->length, key);
+}
+
+/* The first entry of the base that lies below the folder, if any does. */
 static size_t first_entry(const struct rsbx_diff *diff, const char *path, size_t length)
 {
-    size_t low = 0, high = diff->entry_count;
+    const struct rsbx_diff_key folder = { path, length };
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (order_below(diff->entries[middle].path, diff->entries[middle].length, path, length) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return rsbx_search_first(diff->entries, diff->entry_count, sizeof *diff->entries, order_entry_below,
+                             &folder);
 }
 
 /* The same of the patch. */
 static size_t first_target(const struct rsbx_incoming *incoming, const char *path, size_t length)
 {
-    size_t low = 0, high = incoming->target_count;
+    const struct rsbx_diff_key folder = { path, length };
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct rsbx_incoming_target *target = &incoming->targets[middle];
-
-        if (order_below(target->path, target->length, path, length) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static bool is_below(const char *path, size_t length, const char *folder, size_t folder_length)
-{
-    return length > folder_length && path[folder_length] == '/' &&
-           memcmp(path, folder, folder_length) == 0;
+    return rsbx_search_first(incoming->targets, incoming->target_count, sizeof *incoming->targets,
+                             order_target_below, &folder);
 }
 
 /* Whether anything of the base stays below the folder, or the patch makes something there. */
@@ -127,7 +110,7 @@ static bool stays(const struct planning *planning, const char *path, size_t leng
 
     for (size_t i = first_entry(diff, path, length);
          i < diff->entry_count &&
-         is_below(diff->entries[i].path, diff->entries[i].length, path, length);
+         rsbx_diff_is_below(diff->entries[i].path, diff->entries[i].length, path, length);
          i++) {
         const struct rsbx_incoming_target *target =
             rsbx_incoming_find(incoming, diff->entries[i].path, diff->entries[i].length);
@@ -137,7 +120,7 @@ static bool stays(const struct planning *planning, const char *path, size_t leng
     }
     for (size_t i = first_target(incoming, path, length);
          i < incoming->target_count &&
-         is_below(incoming->targets[i].path, incoming->targets[i].length, path, length);
+         rsbx_diff_is_below(incoming->targets[i].path, incoming->targets[i].length, path, length);
          i++) {
         if (planning->rows[i].mode != 0)
             return true;
@@ -159,11 +142,11 @@ static int plan_removals(struct planning *planning, reposbx_error *err)
         size_t length = target->length;
 
         if (planning->rows[i].mode != 0 ||
-            (gone != NULL && is_below(target->path, target->length, gone, gone_length)))
+            (gone != NULL && rsbx_diff_is_below(target->path, target->length, gone, gone_length)))
             continue;
         for (size_t k = 1; k < target->length; k++) {
             bool shared =
-                last != NULL && is_below(last->path, last->length, target->path, k);
+                last != NULL && rsbx_diff_is_below(last->path, last->length, target->path, k);
 
             if (target->path[k] == '/' && !shared && !stays(planning, target->path, k)) {
                 length = k;
@@ -189,10 +172,10 @@ static int plan_folders(struct planning *planning, const struct rsbx_incoming_ta
         size_t first;
 
         if (target->path[k] != '/' ||
-            (before != NULL && is_below(before->path, before->length, target->path, k)))
+            (before != NULL && rsbx_diff_is_below(before->path, before->length, target->path, k)))
             continue;
         first = first_entry(diff, target->path, k);
-        if (first < diff->entry_count && is_below(diff->entries[first].path,
+        if (first < diff->entry_count && rsbx_diff_is_below(diff->entries[first].path,
                                                   diff->entries[first].length, target->path, k))
             continue;
         rc = add_step(planning, RSBX_INCOMING_FOLDER, target->path, k, err);

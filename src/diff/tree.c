@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "base/search.h"
 #include "codec/git2.h"
 
 #include "base/banned.h"
@@ -99,23 +100,19 @@ static int close_level(struct builder *builder, reposbx_error *err)
                         level->prefix - 1 - above->prefix, oid, err);
 }
 
+static int order_pointed(const void *element, const void *key)
+{
+    const struct rsbx_diff_entry *entry = *(const struct rsbx_diff_entry *const *)element;
+
+    return rsbx_diff_order(entry->path, entry->length, key);
+}
+
 static bool has_file(const struct builder *builder, const char *path, size_t length)
 {
-    size_t low = 0, high = builder->count;
+    const struct rsbx_diff_key key = { path, length };
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct rsbx_diff_entry *entry = builder->entries[middle];
-        int order = rsbx_bytes_compare(entry->path, entry->length, path, length);
-
-        if (order == 0)
-            return true;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
+    return rsbx_search(builder->entries, builder->count, sizeof *builder->entries, order_pointed, &key) !=
+           NULL;
 }
 
 /* Without the slash behind a folder. */

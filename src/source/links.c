@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/search.h"
 #include "guest/fingerprint.h"
 
 #include "base/banned.h"
@@ -21,53 +22,52 @@ struct walk {
     char rest[(RSBX_MAX_TARGET_BYTES + 1) * 2];
 };
 
-static int compare(const struct rsbx_listing *listing, uint32_t name, size_t name_length,
-                   const char *wanted, size_t length)
+/* A name of a folder or a leaf that is looked for. */
+struct wanted {
+    const struct rsbx_listing *listing;
+    const char *name;
+    size_t length;
+};
+
+static int order_folder(const void *element, const void *key)
 {
-    return rsbx_fp_compare(listing->names + name, name_length, wanted, length);
+    const struct rsbx_folder *folder = element;
+    const struct wanted *wanted = key;
+
+    return rsbx_fp_compare(wanted->listing->names + folder->name, folder->name_length, wanted->name,
+                           wanted->length);
+}
+
+static int order_leaf(const void *element, const void *key)
+{
+    const struct rsbx_leaf *leaf = element;
+    const struct wanted *wanted = key;
+
+    return rsbx_fp_compare(wanted->listing->names + leaf->name, leaf->name_length, wanted->name,
+                           wanted->length);
 }
 
 static int64_t find_folder(const struct rsbx_listing *listing, uint32_t parent, const char *name,
                            size_t length)
 {
-    size_t low = listing->folders[parent].first_child;
-    size_t high = low + listing->folders[parent].child_count;
+    const struct rsbx_folder *above = &listing->folders[parent];
+    const struct wanted wanted = { listing, name, length };
+    const struct rsbx_folder *found = rsbx_search(&listing->folders[above->first_child], above->child_count,
+                                                  sizeof *found, order_folder, &wanted);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct rsbx_folder *f = &listing->folders[middle];
-        int order = compare(listing, f->name, f->name_length, name, length);
-
-        /* One with nothing but submodules in it is not made. */
-        if (order == 0)
-            return f->streamed ? (int64_t)middle : -1;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return -1;
+    /* One with nothing but submodules in it is not made. */
+    return found != NULL && found->streamed ? found - listing->folders : -1;
 }
 
 static struct rsbx_leaf *find_leaf(struct rsbx_listing *listing, uint32_t parent, const char *name,
                                    size_t length)
 {
-    size_t low = listing->folders[parent].first_leaf;
-    size_t high = low + listing->folders[parent].leaf_count;
+    const struct rsbx_folder *above = &listing->folders[parent];
+    const struct wanted wanted = { listing, name, length };
+    const struct rsbx_leaf *found = rsbx_search(&listing->leaves[above->first_leaf], above->leaf_count,
+                                                sizeof *found, order_leaf, &wanted);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        struct rsbx_leaf *leaf = &listing->leaves[middle];
-        int order = compare(listing, leaf->name, leaf->name_length, name, length);
-
-        if (order == 0)
-            return leaf;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    return found != NULL ? &listing->leaves[found - listing->leaves] : NULL;
 }
 
 /* Puts the target in front of what is left. False when that is longer than any path. */
