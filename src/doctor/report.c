@@ -61,51 +61,48 @@ static void add(struct rsbx_doctor *doctor, const char *name, int status,
         doctor->options->row(doctor->options->row_payload, check);
 }
 
-/* Text in an error's form: printable, bounded. */
-static void compose(reposbx_error *out, const char *hint, const char *format, va_list arguments)
-    __attribute__((format(printf, 3, 0)));
-static void compose(reposbx_error *out, const char *hint, const char *format, va_list arguments)
+/* The text goes through an error, which is printable and bounded. */
+static void tell(struct rsbx_doctor *doctor, const char *name, int status, const char *hint,
+                 const char *format, va_list arguments) __attribute__((format(printf, 5, 0)));
+static void tell(struct rsbx_doctor *doctor, const char *name, int status, const char *hint,
+                 const char *format, va_list arguments)
 {
+    reposbx_error row = REPOSBX_ERROR_INIT;
     char text[REPOSBX_MESSAGE_BYTES];
 
     (void)vsnprintf(text, sizeof text, format, arguments);
-    (void)rsbx_fail(out, REPOSBX_EPOLICY, "%s", text);
+    (void)rsbx_fail(&row, REPOSBX_EPOLICY, "%s", text);
     if (hint != NULL)
-        rsbx_hint(out, "%s", hint);
+        rsbx_hint(&row, "%s", hint);
+    add(doctor, name, status, &row);
 }
 
 void rsbx_doctor_pass(struct rsbx_doctor *doctor, const char *name, const char *format, ...)
 {
-    reposbx_error text = REPOSBX_ERROR_INIT;
     va_list arguments;
 
     va_start(arguments, format);
-    compose(&text, NULL, format, arguments);
+    tell(doctor, name, REPOSBX_DOCTOR_PASS, NULL, format, arguments);
     va_end(arguments);
-    add(doctor, name, REPOSBX_DOCTOR_PASS, &text);
 }
 
 void rsbx_doctor_skip(struct rsbx_doctor *doctor, const char *name, const char *format, ...)
 {
-    reposbx_error text = REPOSBX_ERROR_INIT;
     va_list arguments;
 
     va_start(arguments, format);
-    compose(&text, NULL, format, arguments);
+    tell(doctor, name, REPOSBX_DOCTOR_SKIP, NULL, format, arguments);
     va_end(arguments);
-    add(doctor, name, REPOSBX_DOCTOR_SKIP, &text);
 }
 
 void rsbx_doctor_fail(struct rsbx_doctor *doctor, const char *name, const char *hint,
                       const char *format, ...)
 {
-    reposbx_error text = REPOSBX_ERROR_INIT;
     va_list arguments;
 
     va_start(arguments, format);
-    compose(&text, hint, format, arguments);
+    tell(doctor, name, REPOSBX_DOCTOR_FAIL, hint, format, arguments);
     va_end(arguments);
-    add(doctor, name, REPOSBX_DOCTOR_FAIL, &text);
 }
 
 void rsbx_doctor_judge(struct rsbx_doctor *doctor, const char *name, int rc,
