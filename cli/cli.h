@@ -139,13 +139,47 @@ int rsbx_cli_hide_values(char **block, const struct rsbx_cli_list *env, reposbx_
 /* The exit code for how a command or a piece of code ended (enum reposbx_exec_status). */
 int rsbx_cli_status_code(int status, int exit_code, int signal);
 
-/* Options of a command that is to run. */
+/* ---- options that several commands have, and their rows (TYPE is the command's options struct) ---- */
+
+/* Of a session that is made: a member `source` of TYPE. */
+struct rsbx_cli_source {
+    const char *repo, *revision, *image, *policy, *platform, *task_id, *workspace;
+};
+#define RSBX_CLI_REPO_ROW(TYPE) \
+    { "repo", 0, RSBX_CLI_TEXT, offsetof(TYPE, source.repo), "DIR", \
+      "Top folder of the Git repository; its HEAD must be at the revision." }
+#define RSBX_CLI_SOURCE_ROWS(TYPE) \
+    { "platform", 0, RSBX_CLI_TEXT, offsetof(TYPE, source.platform), "OS/ARCH", \
+      "Platform of the image, such as linux/amd64. Default: the engine's own." }, \
+    { "task-id", 0, RSBX_CLI_TEXT, offsetof(TYPE, source.task_id), "ID", \
+      "A name of the caller's for this session, kept in its metadata and log." }, \
+    { "workspace", 0, RSBX_CLI_TEXT, offsetof(TYPE, source.workspace), "auto|overlay|copy", \
+      "How the workspace is made. Default: as the policy says." }
+/* All of it but the exclusions and the progress. */
+void rsbx_cli_fill_spec(reposbx_spec *spec, const struct rsbx_cli_source *source,
+                        const reposbx_policy *policy);
+
+/* Of a command that is to run: a member `wishes` of TYPE. */
 struct rsbx_cli_wishes {
     const char *cwd;
     struct rsbx_cli_list env;
     double timeout, cpus;
     uint64_t memory, pids;
 };
+#define RSBX_CLI_COMMAND_ROWS(TYPE) \
+    { "cwd", 'w', RSBX_CLI_TEXT, offsetof(TYPE, wishes.cwd), "PATH", \
+      "Folder below the workspace to run in. Default: the workspace itself." }, \
+    { "env", 'e', RSBX_CLI_LIST, offsetof(TYPE, wishes.env), "NAME=VALUE", \
+      "Set a variable. Nothing of this shell's environment goes in, and names that look like " \
+      "secrets are refused. May be repeated." }
+#define RSBX_CLI_LIMIT_ROWS(TYPE) \
+    { "timeout", 0, RSBX_CLI_NUMBER, offsetof(TYPE, wishes.timeout), "SECONDS", \
+      "Kill the command after this time. This and the three limits below may only lower the " \
+      "policy's." }, \
+    { "memory", 0, RSBX_CLI_COUNT, offsetof(TYPE, wishes.memory), "BYTES", \
+      "Memory and swap together." }, \
+    { "cpus", 0, RSBX_CLI_NUMBER, offsetof(TYPE, wishes.cpus), "N", "Processors." }, \
+    { "pids", 0, RSBX_CLI_COUNT, offsetof(TYPE, wishes.pids), "N", "Processes and threads." }
 
 /* ---- live output (forward.c) ---- */
 

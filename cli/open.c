@@ -24,6 +24,18 @@ int rsbx_cli_open_session(reposbx_session **session, reposbx_provider **provider
     return reposbx_session_open(session, *provider, call->operands[0], err);
 }
 
+void rsbx_cli_fill_spec(reposbx_spec *spec, const struct rsbx_cli_source *source,
+                        const reposbx_policy *policy)
+{
+    spec->repo = source->repo;
+    spec->revision = source->revision;
+    spec->image = source->image;
+    spec->platform = source->platform;
+    spec->task_id = source->task_id;
+    spec->workspace = source->workspace;
+    spec->policy = policy;
+}
+
 int rsbx_cli_print_new_session(const struct rsbx_cli_call *call, reposbx_provider *provider,
                                const reposbx_session *session)
 {

@@ -13,7 +13,7 @@
 #define REDRAW_MS 100
 
 struct options {
-    const char *repo, *revision, *image, *policy, *platform, *task_id, *workspace;
+    struct rsbx_cli_source source;
     struct rsbx_cli_list exclude;
     int no_revision;
 };
@@ -61,24 +61,25 @@ static void draw(void *payload, const reposbx_progress *progress)
 
 static int check(const struct options *options, reposbx_error *err)
 {
+    const char *workspace = options->source.workspace;
     char missing[64] = "";
     size_t used = 0;
 
-    if (options->repo == NULL)
+    if (options->source.repo == NULL)
         used += (size_t)snprintf(missing + used, sizeof missing - used, " --repo");
-    if (options->revision == NULL && !options->no_revision)
+    if (options->source.revision == NULL && !options->no_revision)
         used += (size_t)snprintf(missing + used, sizeof missing - used, " --revision");
-    if (options->image == NULL)
+    if (options->source.image == NULL)
         used += (size_t)snprintf(missing + used, sizeof missing - used, " --image");
     if (used > 0)
         return rsbx_cli_set(err, REPOSBX_EINVALID, "missing:%s", missing);
-    if (options->revision != NULL && options->no_revision)
+    if (options->source.revision != NULL && options->no_revision)
         return rsbx_cli_set(err, REPOSBX_EINVALID,
                             "--revision and --no-revision exclude each other");
-    if (options->workspace != NULL && strcmp(options->workspace, "auto") != 0 &&
-        strcmp(options->workspace, "overlay") != 0 && strcmp(options->workspace, "copy") != 0)
+    if (workspace != NULL && strcmp(workspace, "auto") != 0 && strcmp(workspace, "overlay") != 0 &&
+        strcmp(workspace, "copy") != 0)
         return rsbx_cli_set(err, REPOSBX_EINVALID, "--workspace: '%s' is not auto, overlay or copy",
-                            options->workspace);
+                            workspace);
     return 0;
 }
 
@@ -89,15 +90,9 @@ static int create(reposbx_session **out, reposbx_provider *provider, const struc
     struct bar bar = { now_ms(), 0, 0 };
     int rc;
 
-    spec.repo = options->repo;
-    spec.revision = options->revision;
-    spec.image = options->image;
-    spec.platform = options->platform;
-    spec.task_id = options->task_id;
-    spec.workspace = options->workspace;
+    rsbx_cli_fill_spec(&spec, &options->source, policy);
     spec.exclude_subtrees = options->exclude.items;
     spec.exclude_count = options->exclude.count;
-    spec.policy = policy;
     if (!cli->quiet && isatty(STDERR_FILENO)) {
         spec.progress = draw;
         spec.progress_payload = &bar;
@@ -118,7 +113,7 @@ static int run(const struct rsbx_cli_call *call)
 
     if (check(options, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
-    if (options->policy != NULL && reposbx_policy_load(&policy, options->policy, &err) < 0)
+    if (options->source.policy != NULL && reposbx_policy_load(&policy, options->source.policy, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
     if (rsbx_cli_open_provider(&provider, call->cli, &err) < 0 ||
         create(&session, provider, call->cli, options, policy, &err) < 0)
@@ -127,23 +122,17 @@ static int run(const struct rsbx_cli_call *call)
 }
 
 static const struct rsbx_cli_option table[] = {
-    { "repo", 0, RSBX_CLI_TEXT, offsetof(struct options, repo), "DIR",
-      "Top folder of the Git repository; its HEAD must be at the revision." },
-    { "revision", 0, RSBX_CLI_TEXT, offsetof(struct options, revision), "SHA40",
+    RSBX_CLI_REPO_ROW(struct options),
+    { "revision", 0, RSBX_CLI_TEXT, offsetof(struct options, source.revision), "SHA40",
       "The commit, 40 lower-case hex digits." },
     { "no-revision", 0, RSBX_CLI_FLAG, offsetof(struct options, no_revision), NULL,
       "Take DIR as a plain folder; only where the policy says require_source_revision=false." },
-    { "image", 0, RSBX_CLI_TEXT, offsetof(struct options, image), "REF",
+    { "image", 0, RSBX_CLI_TEXT, offsetof(struct options, source.image), "REF",
       "The container image, on the policy's list: NAME@sha256:… or sha256:…" },
-    { "policy", 0, RSBX_CLI_TEXT, offsetof(struct options, policy), "FILE|NAME",
+    { "policy", 0, RSBX_CLI_TEXT, offsetof(struct options, source.policy), "FILE|NAME",
       "A policy document or the name of a shipped one. Without it the default policy holds, which "
       "allows no image." },
-    { "platform", 0, RSBX_CLI_TEXT, offsetof(struct options, platform), "OS/ARCH",
-      "Platform of the image, such as linux/amd64. Default: the engine's own." },
-    { "task-id", 0, RSBX_CLI_TEXT, offsetof(struct options, task_id), "ID",
-      "A name of the caller's for this session, kept in its metadata and log." },
-    { "workspace", 0, RSBX_CLI_TEXT, offsetof(struct options, workspace), "auto|overlay|copy",
-      "How the workspace is made. Default: as the policy says." },
+    RSBX_CLI_SOURCE_ROWS(struct options),
     { "exclude-subtree", 0, RSBX_CLI_LIST, offsetof(struct options, exclude), "PATH",
       "Leave PATH out of the source fingerprint (not of the copy). May be repeated." },
     { NULL, 0, RSBX_CLI_FLAG, 0, NULL, NULL },

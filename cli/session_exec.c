@@ -135,19 +135,10 @@ static int run(const struct rsbx_cli_call *call)
 }
 
 static const struct rsbx_cli_option table[] = {
-    { "cwd", 'w', RSBX_CLI_TEXT, offsetof(struct options, wishes.cwd), "PATH",
-      "Folder below the workspace to run in. Default: the workspace itself." },
-    { "env", 'e', RSBX_CLI_LIST, offsetof(struct options, wishes.env), "NAME=VALUE",
-      "Set a variable. Nothing of this shell's environment goes in, and names that look like "
-      "secrets are refused. May be repeated." },
+    RSBX_CLI_COMMAND_ROWS(struct options),
     { "stdin", 0, RSBX_CLI_TEXT, offsetof(struct options, stdin_file), "FILE|-",
       "What the command reads from its stdin; - is our own stdin. Default: nothing." },
-    { "timeout", 0, RSBX_CLI_NUMBER, offsetof(struct options, wishes.timeout), "SECONDS",
-      "Kill it after this time. This and the three limits below may only lower the policy's." },
-    { "memory", 0, RSBX_CLI_COUNT, offsetof(struct options, wishes.memory), "BYTES",
-      "Memory and swap together." },
-    { "cpus", 0, RSBX_CLI_NUMBER, offsetof(struct options, wishes.cpus), "N", "Processors." },
-    { "pids", 0, RSBX_CLI_COUNT, offsetof(struct options, wishes.pids), "N", "Processes and threads." },
+    RSBX_CLI_LIMIT_ROWS(struct options),
     { "status-fd", 0, RSBX_CLI_FD, offsetof(struct options, status_fd), "FD",
       "Stream the output and write the result document to this descriptor." },
     { "passthrough", 0, RSBX_CLI_FLAG, offsetof(struct options, passthrough), NULL,

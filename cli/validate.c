@@ -8,18 +8,19 @@
 #include "output.h"
 
 struct options {
-    const char *repo, *revision, *image, *policy, *patch, *platform, *task_id, *workspace;
+    struct rsbx_cli_source source;
     struct rsbx_cli_wishes wishes;
+    const char *patch;
     int drop_audit;
 };
 
 static int check(const struct rsbx_cli_call *call, reposbx_error *err)
 {
     const struct options *options = call->options;
-    const char *missing = options->repo == NULL       ? "--repo"
-                          : options->revision == NULL ? "--revision"
-                          : options->patch == NULL    ? "--patch"
-                          : call->argc > 0 && options->image == NULL ? "--image" : NULL;
+    const char *missing = options->source.repo == NULL       ? "--repo"
+                          : options->source.revision == NULL ? "--revision"
+                          : options->patch == NULL           ? "--patch"
+                          : call->argc > 0 && options->source.image == NULL ? "--image" : NULL;
 
     if (missing != NULL || (call->saw_dashes && call->argc == 0)) {
         (void)rsbx_cli_set(err, REPOSBX_EINVALID, "missing: %s",
@@ -28,22 +29,6 @@ static int check(const struct rsbx_cli_call *call, reposbx_error *err)
         return REPOSBX_EINVALID;
     }
     return 0;
-}
-
-static void fill(reposbx_spec *spec, reposbx_exec_request *command,
-                 const struct rsbx_cli_call *call, const reposbx_policy *policy,
-                 struct rsbx_cli_stream *stream)
-{
-    const struct options *options = call->options;
-
-    spec->repo = options->repo;
-    spec->revision = options->revision;
-    spec->image = options->image;
-    spec->platform = options->platform;
-    spec->task_id = options->task_id;
-    spec->workspace = options->workspace;
-    spec->policy = policy;
-    rsbx_cli_fill(command, call, &options->wishes, stream);
 }
 
 static void explain(const struct rsbx_cli *cli, const reposbx_validate_result *result)
@@ -104,13 +89,14 @@ static int run(const struct rsbx_cli_call *call)
     int rc;
 
     if (check(call, &err) < 0 || rsbx_cli_hide_values(&values, &options->wishes.env, &err) < 0 ||
-        (options->policy != NULL && reposbx_policy_load(&policy, options->policy, &err) < 0) ||
+        (options->source.policy != NULL && reposbx_policy_load(&policy, options->source.policy, &err) < 0) ||
         rsbx_cli_read_all(&patch, &request.patch_length, options->patch, RSBX_CLI_MAX_INPUT_BYTES,
                           &err) < 0 ||
         rsbx_cli_open_provider(&provider, call->cli, &err) < 0 ||
         rsbx_cli_catch_signals(&stream.cancel_fd, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
-    fill(&spec, &command, call, policy, &stream);
+    rsbx_cli_fill_spec(&spec, &options->source, policy);
+    rsbx_cli_fill(&command, call, &options->wishes, &stream);
     request.spec = &spec;
     request.patch = patch;
     request.command = call->argc > 0 ? &command : NULL;
@@ -123,36 +109,21 @@ static int run(const struct rsbx_cli_call *call)
 }
 
 static const struct rsbx_cli_option table[] = {
-    { "repo", 0, RSBX_CLI_TEXT, offsetof(struct options, repo), "DIR",
-      "Top folder of the Git repository; its HEAD must be at the revision." },
-    { "revision", 0, RSBX_CLI_TEXT, offsetof(struct options, revision), "SHA40",
+    RSBX_CLI_REPO_ROW(struct options),
+    { "revision", 0, RSBX_CLI_TEXT, offsetof(struct options, source.revision), "SHA40",
       "The commit that the patch is for, 40 lower-case hex digits." },
-    { "image", 0, RSBX_CLI_TEXT, offsetof(struct options, image), "REF",
+    { "image", 0, RSBX_CLI_TEXT, offsetof(struct options, source.image), "REF",
       "The container image, on the policy's list. Without it (and without a command) no engine is "
       "asked: only whether the patch applies." },
     { "patch", 0, RSBX_CLI_TEXT, offsetof(struct options, patch), "FILE|-",
       "What git diff --binary printed; - is stdin. At most limits.stdin_bytes of the policy, "
       "and 64 MiB." },
-    { "policy", 0, RSBX_CLI_TEXT, offsetof(struct options, policy), "FILE|NAME",
+    { "policy", 0, RSBX_CLI_TEXT, offsetof(struct options, source.policy), "FILE|NAME",
       "A policy document or the name of a shipped one, such as ci-validator. Without it the default "
       "policy holds, which allows no image." },
-    { "platform", 0, RSBX_CLI_TEXT, offsetof(struct options, platform), "OS/ARCH",
-      "Platform of the image, such as linux/amd64. Default: the engine's own." },
-    { "task-id", 0, RSBX_CLI_TEXT, offsetof(struct options, task_id), "ID",
-      "A name of the caller's, kept in the session's metadata and log." },
-    { "workspace", 0, RSBX_CLI_TEXT, offsetof(struct options, workspace), "auto|overlay|copy",
-      "How the workspace is made. Default: as the policy says." },
-    { "cwd", 'w', RSBX_CLI_TEXT, offsetof(struct options, wishes.cwd), "PATH",
-      "Folder below the workspace to run in. Default: the workspace itself." },
-    { "env", 'e', RSBX_CLI_LIST, offsetof(struct options, wishes.env), "NAME=VALUE",
-      "Set a variable for the command. Names that look like secrets are refused. May be repeated." },
-    { "timeout", 0, RSBX_CLI_NUMBER, offsetof(struct options, wishes.timeout), "SECONDS",
-      "Kill the command after this time. This and the three limits below may only lower the "
-      "policy's." },
-    { "memory", 0, RSBX_CLI_COUNT, offsetof(struct options, wishes.memory), "BYTES",
-      "Memory and swap together." },
-    { "cpus", 0, RSBX_CLI_NUMBER, offsetof(struct options, wishes.cpus), "N", "Processors." },
-    { "pids", 0, RSBX_CLI_COUNT, offsetof(struct options, wishes.pids), "N", "Processes and threads." },
+    RSBX_CLI_SOURCE_ROWS(struct options),
+    RSBX_CLI_COMMAND_ROWS(struct options),
+    RSBX_CLI_LIMIT_ROWS(struct options),
     { "drop-audit", 0, RSBX_CLI_FLAG, offsetof(struct options, drop_audit), NULL,
       "Remove the session's log and captured output, too. Default: they are kept." },
     { NULL, 0, RSBX_CLI_FLAG, 0, NULL, NULL },
