@@ -28,6 +28,7 @@
 #include "guest/protocol.h"
 #include "podman/podman.h"
 #include "provider/objects.h"
+#include "provider/podman_ask.h"
 #include "provider/podman_spec.h"
 #include "provider/provider.h"
 
@@ -48,8 +49,9 @@
 struct podman {
     struct rsbx_provider base;
     struct rsbx_podman *program;
-    json_t *info;       /* from open, when it asked */
     uint64_t processes; /* the highest RLIMIT_NPROC */
+    bool asked;         /* for the host's facts, which do not change */
+    struct rsbx_host_facts facts;
 };
 
 static struct podman *self(struct rsbx_provider *provider)
@@ -62,7 +64,6 @@ static void podman_free(struct rsbx_provider *provider)
     struct podman *podman = self(provider);
 
     rsbx_podman_free(podman->program);
-    json_decref(podman->info);
     free(podman);
 }
 
@@ -88,16 +89,7 @@ static int run(struct rsbx_buf *out, struct podman *podman, const char *const *w
 static int ask(json_t **out, struct podman *podman, const char *const *words, const char *what,
                struct rsbx_deadline deadline, reposbx_error *err)
 {
-    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(RSBX_MAX_REPLY_BYTES);
-    int rc = run(&text, podman, words, NULL, what, deadline, err);
-
-    if (rc == 0 &&
-        rsbx_json_parse(out, text.data != NULL ? text.data : "", text.length, what, err) != 0) {
-        if (err != NULL)
-            err->code = REPOSBX_EPROTOCOL;
-        rc = REPOSBX_EPROTOCOL;
-    }
-    return rc;
+    return rsbx_podman_ask(out, podman->program, words, what, deadline, err);
 }
 
 /* ---- host and image ---- */
@@ -126,7 +118,6 @@ static int podman_open(struct rsbx_provider **out, const char *address, unsigned
                        struct rsbx_deadline deadline, reposbx_error *err)
 {
     struct podman *podman = calloc(1, sizeof *podman);
-    struct rsbx_host_facts facts;
     int rc;
 
     if (podman == NULL)
@@ -134,10 +125,10 @@ static int podman_open(struct rsbx_provider **out, const char *address, unsigned
     podman->base = (struct rsbx_provider){ .ops = &rsbx_podman_provider, .known = known };
     podman->processes = process_limit();
     rc = rsbx_podman_open(&podman->program, address, NULL, err);
-    if (rc == 0 && known == 0)
-        rc = ask(&podman->info, podman, WORDS("info", "--format=json"), "podman info", deadline, err);
-    if (rc == 0 && known == 0)
-        rc = rsbx_podman_read_host(&facts, &podman->base.known, podman->info, err);
+    if (rc == 0 && known == 0) {
+        rc = rsbx_podman_host(&podman->facts, &podman->base.known, podman->program, deadline, err);
+        podman->asked = true;
+    }
     if (rc != 0) {
         podman_free(&podman->base);
         return rc;
@@ -151,56 +142,22 @@ static int podman_host(struct rsbx_host_facts *out, struct rsbx_provider *provid
 {
     struct podman *podman = self(provider);
     unsigned int version;
-    int rc = REPOSBX_OK;
 
-    if (podman->info == NULL)
-        rc = ask(&podman->info, podman, WORDS("info", "--format=json"), "podman info", deadline, err);
-    return rc == 0 ? rsbx_podman_read_host(out, &version, podman->info, err) : rc;
-}
+    if (!podman->asked) {
+        int rc = rsbx_podman_host(&podman->facts, &version, podman->program, deadline, err);
 
-/* Whether `podman KIND exists NAME` says so; its exit codes are 0, 1 and others for failures. */
-static int exists(bool *out, struct podman *podman, const char *kind, const char *name,
-                  struct rsbx_deadline deadline, reposbx_error *err)
-{
-    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
-    struct rsbx_podman_call call = { .argv = WORDS(kind, "exists", name), .deadline = deadline };
-    int rc = rsbx_podman_run(&answer, podman->program, &call, err);
-
-    if (rc == 0 && !answer.timed_out && answer.exit_code == 1) {
-        *out = false;
-        return REPOSBX_OK;
+        if (rc != 0)
+            return rc;
+        podman->asked = true;
     }
-    if (rc == 0)
-        rc = rsbx_podman_check(&answer, kind, err);
-    if (rc == 0)
-        *out = true;
-    return rc;
+    *out = podman->facts;
+    return REPOSBX_OK;
 }
 
 static int podman_image(struct rsbx_image_facts *out, struct rsbx_provider *provider,
                         const char *reference, struct rsbx_deadline deadline, reposbx_error *err)
 {
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr list = NULL;
-    struct rsbx_image_facts facts = { 0 };
-    bool there = false;
-    int rc = exists(&there, self(provider), "image", reference, deadline, err);
-
-    if (rc == 0 && !there) {
-        rc = rsbx_fail(err, REPOSBX_EUNAVAILABLE, "image %s is not in Podman's storage", reference);
-        rsbx_hint(err, "images are never pulled: load or import it first, then name it by the id or "
-                       "digest that podman shows");
-    }
-    if (rc == 0)
-        rc = ask(&list, self(provider), WORDS("image", "inspect", reference), "image", deadline, err);
-    if (rc != 0)
-        return rc;
-    rc = rsbx_podman_read_image(&facts, list, err);
-    if (rc != 0) {
-        rsbx_image_facts_dispose(&facts);
-        return rc;
-    }
-    *out = facts;
-    return REPOSBX_OK;
+    return rsbx_podman_image(out, self(provider)->program, reference, deadline, err);
 }
 
 /* ---- looks by name ---- */

@@ -13,6 +13,7 @@
 #include "guest/embedded.h"
 #include "guest/protocol.h"
 #include "podman/podman.h"
+#include "provider/podman_ask.h"
 #include "run/internal.h"
 
 #include "base/banned.h"
@@ -47,194 +48,28 @@ static struct rsbx_podman_call make_call(const char *const *argv, size_t output_
                                       .deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS) };
 }
 
-static int ask_json(json_t **out, struct rsbx_run_engine *engine, const char *const *argv,
-                    const char *what, reposbx_error *err)
-{
-    RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(RSBX_MAX_REPLY_BYTES);
-    struct rsbx_podman_call call = make_call(argv, RSBX_MAX_REPLY_BYTES);
-    int rc = rsbx_podman_text(&text, podman_of(engine), &call, what, err);
-
-    if (rc == 0)
-        rc = rsbx_json_parse(out, text.data != NULL ? text.data : "", text.length, what, err);
-    return rc == REPOSBX_EMALFORMED ? REPOSBX_EPROTOCOL : rc;
-}
-
-/* Rootless podman can limit only what its user was given of the cgroups. */
-static bool has_controller(const json_t *host, const char *name)
-{
-    const json_t *list = json_object_get(host, "cgroupControllers");
-    const json_t *item;
-    size_t index;
-
-    json_array_foreach(list, index, item)
-    {
-        if (json_is_string(item) && strcmp(json_string_value(item), name) == 0)
-            return true;
-    }
-    return false;
-}
-
-static int read_host(struct rsbx_host_facts *facts, const json_t *info, reposbx_error *err)
-{
-    json_t *host = NULL;
-    json_t *security = NULL;
-    const char *os;
-    const char *arch;
-    const char *cgroups;
-    const char *manager;
-    const char *version;
-    int rc = rsbx_json_get_node(&host, info, "host", JSON_OBJECT, "podman info", err);
-
-    if (rc == 0)
-        rc = rsbx_json_get_node(&security, host, "security", JSON_OBJECT, "podman info", err);
-    if (rc == 0)
-        rc = rsbx_json_get_text(&os, host, "os", "podman info", err);
-    if (rc == 0)
-        rc = rsbx_json_get_text(&arch, host, "arch", "podman info", err);
-    if (rc == 0)
-        rc = rsbx_json_get_text(&cgroups, host, "cgroupVersion", "podman info", err);
-    if (rc == 0)
-        rc = rsbx_json_get_text(&manager, host, "cgroupManager", "podman info", err);
-    if (rc == 0)
-        rc = rsbx_json_get_bool(&facts->rootless, security, "rootless", "podman info", err);
-    if (rc == 0)
-        rc = rsbx_json_get_bool(&facts->seccomp, security, "seccompEnabled", "podman info", err);
-    if (rc != 0)
-        return rc;
-    version = json_string_value(json_object_get(json_object_get(info, "version"), "Version"));
-    (void)snprintf(facts->provider, sizeof facts->provider, "podman");
-    (void)snprintf(facts->version, sizeof facts->version, "%s", version != NULL ? version : "");
-    (void)snprintf(facts->platform, sizeof facts->platform, "%s/%s", os, arch);
-    facts->cgroup_version = strcmp(cgroups, "v2") == 0 ? 2 : strcmp(cgroups, "v1") == 0 ? 1 : 0;
-    facts->systemd_cgroups = strcmp(manager, "systemd") == 0;
-    facts->memory_limit = has_controller(host, "memory");
-    facts->swap_limit = facts->memory_limit; /* the hello shows it */
-    facts->cpu_limit = has_controller(host, "cpu");
-    facts->pids_limit = has_controller(host, "pids");
-    return REPOSBX_OK;
-}
-
 static int podman_host(struct rsbx_host_facts *out, struct rsbx_run_engine *engine,
                        reposbx_error *err)
 {
-    static const char *const argv[] = { "info", "--format=json", NULL };
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr info = NULL;
-    struct rsbx_host_facts facts = { .provider = "" };
-    int rc = ask_json(&info, engine, argv, "podman info", err);
+    unsigned int version;
 
-    if (rc == 0)
-        rc = read_host(&facts, info, err);
-    if (rc == 0)
-        *out = facts;
-    return rc;
-}
-
-static int copy_list(char ***out, size_t *count, const json_t *array, reposbx_error *err)
-{
-    size_t length = json_is_array(array) ? json_array_size(array) : 0;
-    char **list;
-
-    if (!rsbx_json_is_or_absent(array, JSON_ARRAY))
-        return rsbx_fail(err, REPOSBX_EPROTOCOL, "podman image: what must be a list is none");
-    list = calloc(length + 1, sizeof *list);
-    if (list == NULL)
-        return rsbx_fail_memory(err);
-    *out = list;
-    for (size_t i = 0; i < length; i++) {
-        const char *text = json_string_value(json_array_get(array, i));
-
-        if (text == NULL)
-            return rsbx_fail(err, REPOSBX_EPROTOCOL, "podman image: a list holds what is no text");
-        list[i] = strdup(text);
-        if (list[i] == NULL)
-            return rsbx_fail_memory(err);
-        *count = i + 1;
-    }
-    return REPOSBX_OK;
-}
-
-static int read_image(struct rsbx_image_facts *facts, const json_t *list, reposbx_error *err)
-{
-    const json_t *image = json_array_get(list, 0);
-    const json_t *config = json_object_get(image, "Config");
-    const char *id;
-    const char *os;
-    const char *arch;
-    const char *variant;
-    int rc = rsbx_json_get_text(&id, image, "Id", "podman image", err);
-
-    if (rc == 0)
-        rc = rsbx_json_get_text(&os, image, "Os", "podman image", err);
-    if (rc == 0)
-        rc = rsbx_json_get_text(&arch, image, "Architecture", "podman image", err);
-    if (rc == 0)
-        rc = rsbx_json_get_text_or(&variant, image, "Variant", "", "podman image", err);
-    if (rc == 0)
-        rc = copy_list(&facts->repo_digests, &facts->repo_digest_count,
-                       json_object_get(image, "RepoDigests"), err);
-    if (rc == 0)
-        rc = copy_list(&facts->env, &facts->env_count, json_object_get(config, "Env"), err);
-    if (rc != 0)
-        return rc;
-    if (!rsbx_json_is_or_absent(config, JSON_OBJECT) ||
-        !rsbx_json_is_or_absent(json_object_get(config, "Volumes"), JSON_OBJECT))
-        return rsbx_fail(err, REPOSBX_EPROTOCOL,
-                         "podman image: \"Config\" or its volumes are no object");
-    facts->volume_count = json_object_size(json_object_get(config, "Volumes"));
-    (void)snprintf(facts->id, sizeof facts->id, "%s%s", strncmp(id, "sha256:", 7) != 0 ? "sha256:" : "",
-                   id);
-    (void)snprintf(facts->os, sizeof facts->os, "%s", os);
-    (void)snprintf(facts->architecture, sizeof facts->architecture, "%s", arch);
-    (void)snprintf(facts->variant, sizeof facts->variant, "%s", variant);
-    return REPOSBX_OK;
+    return rsbx_podman_host(out, &version, podman_of(engine), rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS),
+                            err);
 }
 
 static int podman_image(struct rsbx_image_facts *out, struct rsbx_run_engine *engine,
                         const char *reference, reposbx_error *err)
 {
-    const char *const exists[] = { "image", "exists", reference, NULL };
-    const char *const inspect[] = { "image", "inspect", "--format=json", reference, NULL };
-    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
-    RSBX_AUTO(rsbx_json) rsbx_json_ptr list = NULL;
-    struct rsbx_podman_call call = make_call(exists, 0);
-    struct rsbx_image_facts facts = { 0 };
-    int rc = rsbx_podman_run(&answer, podman_of(engine), &call, err);
-
-    if (rc == 0 && answer.exit_code == 1) {
-        (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "image %s is not in podman's storage", reference);
-        rsbx_hint(err, "images are never pulled: load or import it first, then name it by the id or "
-                       "digest that podman shows");
-        return REPOSBX_EUNAVAILABLE;
-    }
-    if (rc == 0)
-        rc = rsbx_podman_check(&answer, "podman image", err);
-    if (rc == 0)
-        rc = ask_json(&list, engine, inspect, "podman image", err);
-    if (rc == 0)
-        rc = read_image(&facts, list, err);
-    if (rc != 0) {
-        rsbx_image_facts_dispose(&facts);
-        return rc;
-    }
-    *out = facts;
-    return REPOSBX_OK;
+    return rsbx_podman_image(out, podman_of(engine), reference, rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS),
+                             err);
 }
 
 /* ---- removal ---- */
 
-/* Whether a container of the name exists; one that is not ours is REPOSBX_EPOLICY. */
 static int look(bool *exists, struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
 {
-    const char *const argv[] = { "container", "exists", name, NULL };
-    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
-    struct rsbx_podman_call call = make_call(argv, 0);
-    int rc = rsbx_podman_run(&answer, podman_of(engine), &call, err);
-
-    if (rc != 0)
-        return rc;
-    *exists = answer.exit_code == 0;
-    return answer.exit_code == 1 ? REPOSBX_OK
-                                 : rsbx_podman_check(&answer, "podman container exists", err);
+    return rsbx_podman_exists(exists, podman_of(engine), "container", name,
+                              rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
 }
 
 static int check_ours(struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
