@@ -18,7 +18,7 @@
  * .git by our own rules), gitconfig.c and gitrefs.c (bounded readers of config and refs), objects.c
  * (object bytes, hash-checked), tree.c or plain.c (what the snapshot holds) into listing.c,
  * attributes.c, links.c, then reader.c writes everything through wire.c. Parent side: stream.c
- * reads and checks again, treeid.c recomputes the tree id.
+ * (with answer.c and entry.c) reads and checks again, treeid.c recomputes the tree id.
  */
 
 #define RSBX_MODE_FOLDER 0040000U

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "source/internal.h"
+#include "source/stream_internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <openssl/evp.h>
-
-#include "base/child.h"
 #include "base/cleanup.h"
-#include "base/fd.h"
-#include "base/path.h"
 #include "base/text.h"
 #include "codec/git2.h"
 
@@ -29,147 +21,8 @@
  * that was taken over is to fail, and to lie about the content behind a symlink, which goes into
  * the fingerprint alone (the guest computes that again from the sealed snapshot).
  */
-#define BUFFER_BYTES (1024U * 1024U)
 #define PIECE_BYTES 65536U
 #define PIPE_BYTES (1024 * 1024)
-/* What a child may take to end after its last word. */
-#define LAST_MS 10000U
-
-struct rsbx_source {
-    struct rsbx_child child;
-    struct rsbx_deadline deadline;
-    struct rsbx_source_options options; /* its strings are not used here */
-    struct rsbx_source_facts facts;
-    char revision[RSBX_OID_HEX_BYTES];
-    reposbx_error failed; /* code 0: not */
-    bool done;
-    uint8_t *buffer;
-    size_t at, used;
-
-    struct rsbx_treeid *treeid;
-    EVP_MD *sha1;
-    EVP_MD_CTX *context;
-
-    /* The present entry. */
-    bool entry_waits; /* its note was handed out first */
-    bool in_blob;
-    uint64_t left;
-    uint32_t mode;
-    struct rsbx_source_event entry;
-    char path[RSBX_MAX_PATH_BYTES + 1];
-    size_t path_length;
-    char previous[RSBX_MAX_PATH_BYTES + 1];
-    size_t previous_length;
-    bool any;
-    uint8_t *linked;
-    uint64_t files, bytes, linked_bytes, leaves;
-    char note[2 * RSBX_MAX_PATH_BYTES];
-};
-
-static int nonsense(const char *what, reposbx_error *err)
-{
-    return rsbx_fail(err, REPOSBX_EPROTOCOL, "the repository is damaged: its reader sent %s", what);
-}
-
-/* The child is silent for good, or too slow: says how it ended. */
-static int child_gone(struct rsbx_source *source, reposbx_error *err)
-{
-    struct rsbx_deadline soon =
-        rsbx_deadline_min(source->deadline, rsbx_deadline_in_ms(LAST_MS));
-    int rc = rsbx_child_finish(&source->child, soon, NULL, err);
-
-    if (rc == 0)
-        rc = rsbx_fail(err, REPOSBX_EPROTOCOL, "its reader ended in mid-stream");
-    rsbx_context(err, "the repository is damaged or too large to read");
-    rsbx_hint(err, "git fsck says whether it is damaged");
-    return REPOSBX_EPROTOCOL;
-}
-
-/* Reads until `length` bytes (at most the buffer) stand at buffer + at. */
-static int need(struct rsbx_source *source, size_t length, reposbx_error *err)
-{
-    while (source->used - source->at < length) {
-        ssize_t got;
-        int ready;
-
-        if (source->at > 0 && (source->at == source->used ||
-                               BUFFER_BYTES - source->at < length)) {
-            memmove(source->buffer, source->buffer + source->at, source->used - source->at);
-            source->used -= source->at;
-            source->at = 0;
-        }
-        ready = rsbx_wait_fd(source->child.pipe_fd, POLLIN, source->deadline);
-        if (ready < 0)
-            return rsbx_fail_errno(err, REPOSBX_EIO, "cannot wait for the reader");
-        if (ready == 0)
-            return child_gone(source, err);
-        got = read(source->child.pipe_fd, source->buffer + source->used,
-                   BUFFER_BYTES - source->used);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return rsbx_fail_errno(err, REPOSBX_EIO, "cannot read from the reader");
-        if (got == 0)
-            return child_gone(source, err);
-        source->used += (size_t)got;
-    }
-    return REPOSBX_OK;
-}
-
-/* The next `length` bytes, of any number, into out. */
-static int take(void *out, struct rsbx_source *source, size_t length, reposbx_error *err)
-{
-    uint8_t *place = out;
-
-    while (length > 0) {
-        size_t part = source->used - source->at;
-        int rc;
-
-        if (part == 0) {
-            rc = need(source, 1, err);
-            if (rc != 0)
-                return rc;
-            continue;
-        }
-        part = part < length ? part : length;
-        memcpy(place, source->buffer + source->at, part);
-        source->at += part;
-        place += part;
-        length -= part;
-    }
-    return REPOSBX_OK;
-}
-
-/* An error message of the child becomes ours. */
-static int take_error(struct rsbx_source *source, reposbx_error *err)
-{
-    uint8_t head[RSBX_WIRE_ERROR_BYTES];
-    char message[REPOSBX_MESSAGE_BYTES];
-    char hint[REPOSBX_HINT_BYTES];
-    size_t message_length, hint_length;
-    int code;
-    int rc = take(head, source, sizeof head, err);
-
-    if (rc != 0)
-        return rc;
-    code = (int)rsbx_get32(head + 1);
-    message_length = (size_t)head[5] << 8 | head[6];
-    hint_length = (size_t)head[7] << 8 | head[8];
-    if (code >= 0 || code < REPOSBX_ECANCELLED || message_length >= sizeof message ||
-        hint_length >= sizeof hint)
-        return nonsense("an error that is none", err);
-    rc = take(message, source, message_length, err);
-    if (rc == 0)
-        rc = take(hint, source, hint_length, err);
-    if (rc != 0)
-        return rc;
-    message[message_length] = '\0';
-    hint[hint_length] = '\0';
-    (void)rsbx_fail(err, code, "%s", message);
-    if (hint_length > 0)
-        rsbx_hint(err, "%s", hint);
-    return code;
-}
 
 static int hash_start(struct rsbx_source *source, const char *type, uint64_t size,
                       reposbx_error *err)
@@ -208,13 +61,13 @@ static int take_commit(struct rsbx_source *source, size_t length, reposbx_error 
     int rc;
 
     if (source->revision[0] == '\0')
-        return length == 0 ? REPOSBX_OK : nonsense("a commit for a plain folder", err);
+        return length == 0 ? REPOSBX_OK : rsbx_source_nonsense("a commit for a plain folder", err);
     if (length < 46 || length > RSBX_MAX_COMMIT_BYTES)
-        return nonsense("a commit of impossible size", err);
+        return rsbx_source_nonsense("a commit of impossible size", err);
     memory = malloc(length);
     if (memory == NULL)
         return rsbx_fail_memory(err);
-    rc = take(memory, source, length, err);
+    rc = rsbx_source_take(memory, source, length, err);
     if (rc == 0)
         rc = hash_start(source, "commit", length, err);
     if (rc == 0)
@@ -226,11 +79,11 @@ static int take_commit(struct rsbx_source *source, size_t length, reposbx_error 
     rsbx_hex(hex, oid, sizeof oid);
     text = memory;
     if (strcmp(hex, source->revision) != 0)
-        return nonsense("another commit", err);
+        return rsbx_source_nonsense("another commit", err);
     memcpy(hex, text + 5, sizeof hex - 1);
     hex[sizeof hex - 1] = '\0';
     if (memcmp(text, "tree ", 5) != 0 || text[45] != '\n' || !rsbx_is_hex(hex, sizeof hex - 1))
-        return nonsense("a commit without a tree", err);
+        return rsbx_source_nonsense("a commit without a tree", err);
     memcpy(source->facts.commit, source->revision, sizeof source->facts.commit);
     memcpy(source->facts.tree, hex, sizeof source->facts.tree);
     return REPOSBX_OK;
@@ -239,22 +92,22 @@ static int take_commit(struct rsbx_source *source, size_t length, reposbx_error 
 static int take_facts(struct rsbx_source *source, reposbx_error *err)
 {
     uint8_t head[RSBX_WIRE_FACTS_BYTES];
-    int rc = need(source, 1, err);
+    int rc = rsbx_source_need(source, 1, err);
 
     if (rc != 0)
         return rc;
     if (source->buffer[source->at] == RSBX_WIRE_ERROR)
-        return take_error(source, err);
-    rc = take(head, source, sizeof head, err);
+        return rsbx_source_take_error(source, err);
+    rc = rsbx_source_take(head, source, sizeof head, err);
     if (rc != 0)
         return rc;
     if (head[0] != RSBX_WIRE_FACTS)
-        return nonsense("something before the facts", err);
+        return rsbx_source_nonsense("something before the facts", err);
     source->facts.expected_files = rsbx_get64(head + 1);
     source->facts.expected_bytes = rsbx_get64(head + 9);
     if (source->facts.expected_files > source->options.max_files ||
         source->facts.expected_bytes > source->options.max_bytes)
-        return nonsense("counts over the limits", err);
+        return rsbx_source_nonsense("counts over the limits", err);
     return take_commit(source, rsbx_get32(head + 17), err);
 }
 
@@ -303,7 +156,7 @@ static int start(struct rsbx_source *source, const struct rsbx_source_options *o
     source->deadline = rsbx_deadline_in_ms(wall_ms);
     source->sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
     source->context = EVP_MD_CTX_new();
-    source->buffer = malloc(BUFFER_BYTES);
+    source->buffer = malloc(RSBX_STREAM_BYTES);
     if (source->buffer == NULL)
         return rsbx_fail_memory(err);
     if (source->sha1 == NULL || source->context == NULL)
@@ -349,11 +202,11 @@ int rsbx_source_recheck(const struct rsbx_source_options *options, reposbx_error
     head.head_only = true;
     rc = rsbx_source_start(&source, &head, err);
     if (rc == 0)
-        rc = need(source, 1, err);
+        rc = rsbx_source_need(source, 1, err);
     if (rc == 0 && source->buffer[source->at] == RSBX_WIRE_ERROR)
-        rc = take_error(source, err);
+        rc = rsbx_source_take_error(source, err);
     else if (rc == 0 && source->buffer[source->at] != RSBX_WIRE_DONE)
-        rc = nonsense("something before the end", err);
+        rc = rsbx_source_nonsense("something before the end", err);
     rsbx_source_free(source);
     return rc;
 }
@@ -402,154 +255,6 @@ void rsbx_source_free(struct rsbx_source *source)
     free(source);
 }
 
-static int check_path(const struct rsbx_source *source, reposbx_error *err)
-{
-    const char *at = source->path;
-    const char *end = at + source->path_length;
-    size_t depth = 0;
-
-    for (;; depth++) {
-        const char *slash = memchr(at, '/', (size_t)(end - at));
-        const char *stop = slash != NULL ? slash : end;
-        bool last = slash == NULL;
-
-        if (rsbx_name_problem(at, (size_t)(stop - at)) != NULL)
-            return nonsense("a name that is not allowed", err);
-        if (last) {
-            if (source->mode == RSBX_MODE_LINK &&
-                (rsbx_name_is_dotfile(at, (size_t)(stop - at), "gitmodules") ||
-                 rsbx_name_is_dotfile(at, (size_t)(stop - at), "gitattributes")))
-                return nonsense("a dot file as a symlink", err);
-            break;
-        }
-        at = stop + 1;
-    }
-    if (depth > source->options.max_depth || depth >= RSBX_MAX_PATH_COMPONENTS)
-        return nonsense("a path that is too deep", err);
-    return REPOSBX_OK;
-}
-
-static int check_mode(const struct rsbx_source *source, bool omitted, reposbx_error *err)
-{
-    uint32_t mode = source->mode;
-    bool fits;
-
-    if (omitted)
-        fits = mode == RSBX_MODE_FOLDER ||
-               (mode == RSBX_MODE_GITLINK && source->options.submodules == RSBX_SUBMODULES_EMPTY);
-    else
-        fits = mode == RSBX_MODE_FILE || mode == RSBX_MODE_FILE_GROUP ||
-               mode == RSBX_MODE_EXECUTABLE ||
-               (mode == RSBX_MODE_LINK && source->options.symlinks == RSBX_SYMLINKS_KEEP);
-    return fits ? REPOSBX_OK : nonsense("a mode that is not allowed", err);
-}
-
-/* Counts the entry and checks its place in the walk. */
-static int check_place(struct rsbx_source *source, uint64_t size, bool omitted, reposbx_error *err)
-{
-    if (source->any && rsbx_walk_compare(source->previous, source->previous_length, source->path,
-                                         source->path_length) >= 0)
-        return nonsense("entries out of order", err);
-    memcpy(source->previous, source->path, source->path_length + 1);
-    source->previous_length = source->path_length;
-    source->any = true;
-    if (++source->leaves > source->options.max_files)
-        return nonsense("more entries than allowed", err);
-    if (omitted)
-        return size == 0 ? REPOSBX_OK : nonsense("content of what is left out", err);
-    if (++source->files > source->facts.expected_files ||
-        size > source->facts.expected_bytes - source->bytes)
-        return nonsense("more than it announced", err);
-    if (size > RSBX_MAX_BLOB_BYTES ||
-        (source->mode == RSBX_MODE_LINK && (size == 0 || size > RSBX_MAX_TARGET_BYTES)))
-        return nonsense("an entry of impossible size", err);
-    source->bytes += size;
-    return REPOSBX_OK;
-}
-
-static int take_linked(struct rsbx_source *source, uint64_t length, reposbx_error *err)
-{
-    free(source->linked);
-    source->linked = NULL;
-    if ((source->mode != RSBX_MODE_LINK) != (source->entry.link_state == RSBX_TARGET_NONE) ||
-        source->entry.link_state > RSBX_TARGET_OUTSIDE ||
-        (length > 0 && source->entry.link_state != RSBX_TARGET_REGULAR))
-        return nonsense("a link that is none", err);
-    if (length > RSBX_MAX_BLOB_BYTES || length > source->options.max_bytes - source->linked_bytes)
-        return nonsense("too much behind a link", err);
-    source->linked_bytes += length;
-    source->entry.linked_length = (size_t)length;
-    if (length == 0)
-        return REPOSBX_OK;
-    source->linked = malloc((size_t)length);
-    if (source->linked == NULL)
-        return rsbx_fail_memory(err);
-    source->entry.linked = source->linked;
-    return take(source->linked, source, (size_t)length, err);
-}
-
-/* Reads head and path of an E or O message into the source, and checks them. */
-static int take_entry(struct rsbx_source *source, bool omitted, reposbx_error *err)
-{
-    uint8_t head[RSBX_WIRE_ENTRY_BYTES];
-    struct rsbx_source_event *entry = &source->entry;
-    bool plain_folder;
-    int rc = take(head, source, sizeof head, err);
-
-    if (rc != 0)
-        return rc;
-    memset(entry, 0, sizeof *entry);
-    entry->kind = RSBX_SOURCE_ENTRY;
-    source->mode = rsbx_get32(head + 1);
-    memcpy(entry->oid, head + 5, RSBX_OID_BYTES);
-    entry->size = rsbx_get64(head + 25);
-    entry->link_state = (enum rsbx_target_state)head[33];
-    source->path_length = (size_t)head[42] << 8 | head[43];
-    if (source->path_length > RSBX_MAX_PATH_BYTES)
-        return nonsense("a path that is too long", err);
-    rc = take(source->path, source, source->path_length, err);
-    source->path[source->path_length] = '\0';
-    if (rc == 0)
-        rc = check_path(source, err);
-    if (rc == 0)
-        rc = check_mode(source, omitted, err);
-    /* The empty folders of a plain folder come first, and belong to no tree. */
-    plain_folder = omitted && source->revision[0] == '\0';
-    if (rc == 0 && !plain_folder)
-        rc = check_place(source, entry->size, omitted, err);
-    if (rc == 0)
-        rc = take_linked(source, rsbx_get64(head + 34), err);
-    if (rc != 0)
-        return rc;
-    entry->path = source->path;
-    entry->path_length = source->path_length;
-    entry->mode = source->mode == RSBX_MODE_FILE_GROUP ? RSBX_MODE_FILE : source->mode;
-    if (plain_folder)
-        return REPOSBX_OK;
-    return rsbx_treeid_add(source->treeid, source->path, source->path_length, source->mode,
-                           omitted ? 0 : entry->mode, entry->oid, err);
-}
-
-static void give_note(struct rsbx_source_event *out, struct rsbx_source *source)
-{
-    char hex[RSBX_OID_HEX_BYTES];
-    char shown[RSBX_MAX_PATH_BYTES + 1];
-
-    rsbx_hex(hex, source->entry.oid, RSBX_OID_BYTES);
-    rsbx_text_printable(shown, sizeof shown, source->path, source->path_length);
-    if (source->mode == RSBX_MODE_GITLINK)
-        (void)snprintf(source->note, sizeof source->note, "submodule %s (commit %s) left out",
-                       shown, hex);
-    else if (source->mode == RSBX_MODE_FOLDER)
-        (void)snprintf(source->note, sizeof source->note, "empty folder %s left out", shown);
-    else
-        (void)snprintf(source->note, sizeof source->note, "mode 100664 of %s read as 100644",
-                       shown);
-    memset(out, 0, sizeof *out);
-    out->kind = RSBX_SOURCE_NOTE;
-    out->text = source->note;
-}
-
 static int give_entry(struct rsbx_source_event *out, struct rsbx_source *source, reposbx_error *err)
 {
     int rc = hash_start(source, "blob", source->entry.size, err);
@@ -580,7 +285,7 @@ static int check_blob(struct rsbx_source *source, reposbx_error *err)
 static int give_data(struct rsbx_source_event *out, struct rsbx_source *source, reposbx_error *err)
 {
     bool link = source->mode == RSBX_MODE_LINK;
-    int rc = need(source, link ? (size_t)source->left : 1, err);
+    int rc = rsbx_source_need(source, link ? (size_t)source->left : 1, err);
     const uint8_t *bytes;
     size_t part;
 
@@ -617,11 +322,11 @@ static int finish(struct rsbx_source *source, reposbx_error *err)
     uint8_t streamed[RSBX_OID_BYTES];
     char hex[RSBX_OID_HEX_BYTES];
     struct rsbx_deadline soon =
-        rsbx_deadline_min(source->deadline, rsbx_deadline_in_ms(LAST_MS));
+        rsbx_deadline_min(source->deadline, rsbx_deadline_in_ms(RSBX_STREAM_LAST_MS));
     int rc;
 
     if (source->at != source->used)
-        return nonsense("something after the end", err);
+        return rsbx_source_nonsense("something after the end", err);
     rc = rsbx_child_finish(&source->child, soon, NULL, err);
     if (rc != 0) {
         rsbx_context(err, "the repository is damaged or too large to read");
@@ -629,13 +334,13 @@ static int finish(struct rsbx_source *source, reposbx_error *err)
     }
     if (source->files != source->facts.expected_files ||
         source->bytes != source->facts.expected_bytes)
-        return nonsense("less than it announced", err);
+        return rsbx_source_nonsense("less than it announced", err);
     rc = rsbx_treeid_finish(full, streamed, source->treeid, err);
     if (rc != 0)
         return rc;
     rsbx_hex(hex, full, sizeof full);
     if (source->revision[0] != '\0' && strcmp(hex, source->facts.tree) != 0)
-        return nonsense("entries of another tree", err);
+        return rsbx_source_nonsense("entries of another tree", err);
     rsbx_hex(source->facts.tree, streamed, sizeof streamed);
     source->done = true;
     return REPOSBX_OK;
@@ -657,11 +362,11 @@ static int next(struct rsbx_source_event *out, struct rsbx_source *source, repos
         source->entry_waits = false;
         return give_entry(out, source, err);
     }
-    rc = source->done ? 0 : need(source, 1, err);
+    rc = source->done ? 0 : rsbx_source_need(source, 1, err);
     if (rc != 0)
         return rc;
     if (!source->done && source->buffer[source->at] == RSBX_WIRE_ERROR)
-        return take_error(source, err);
+        return rsbx_source_take_error(source, err);
     if (source->done || source->buffer[source->at] == RSBX_WIRE_DONE) {
         source->at += source->done ? 0 : 1;
         rc = source->done ? 0 : finish(source, err);
@@ -673,13 +378,13 @@ static int next(struct rsbx_source_event *out, struct rsbx_source *source, repos
     }
     omitted = source->buffer[source->at] == RSBX_WIRE_OMITTED;
     if (!omitted && source->buffer[source->at] != RSBX_WIRE_ENTRY)
-        return nonsense("an unknown message", err);
-    rc = take_entry(source, omitted, err);
+        return rsbx_source_nonsense("an unknown message", err);
+    rc = rsbx_source_take_entry(source, omitted, err);
     if (rc != 0)
         return rc;
     if (omitted || source->mode == RSBX_MODE_FILE_GROUP) {
         source->entry_waits = !omitted;
-        give_note(out, source);
+        rsbx_source_give_note(out, source);
         return REPOSBX_OK;
     }
     return give_entry(out, source, err);
