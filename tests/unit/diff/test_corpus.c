@@ -17,6 +17,7 @@
 #include "corpus.h"
 #include "diff/diff.h"
 #include "diff/internal.h"
+#include "gitindex.h"
 #include "gitrun.h"
 
 #include "base/banned.h"
@@ -29,7 +30,7 @@
  *
  * Starting git is what takes the time here. So cases go through in batches: one import for all trees of a
  * batch, one process for their ids, one for git's own patches of them; what is left for each case is
- * read-tree, apply and write-tree. Each batch has a repository of its own, which bounds memory and disk.
+ * apply. Each batch has a repository of its own, which bounds memory and disk.
  */
 #define BATCH 100U
 /* The kind with megabytes in each case. */
@@ -322,38 +323,24 @@ static void run_diff(struct rsbx_diff_result *out, const struct corpus_case *one
     rsbx_diff_free(diff);
 }
 
-static void assert_tree(const struct gitrun *how, const char *const *argv, const char *expected)
-{
-    RSBX_AUTO(rsbx_buf) struct rsbx_buf out = RSBX_BUF_INIT(4096);
-
-    assert_int_equal(gitrun(&out, how, false, argv), 0);
-    assert_int_equal(out.length, 41);
-    out.data[40] = '\0';
-    assert_string_equal(out.data, expected);
-}
-
-static const char *const write_tree[] = { "git", "write-tree", NULL };
-
 /* In an index alone; with `hostile`, under a global configuration that changes what it can. */
-static void apply_cached(const char *branch, const char *expected, bool hostile)
+static void apply_cached(const struct batch *batch, const char *base, const char *expected, bool hostile)
 {
     struct gitrun how = { .git_dir = git_dir, .index = index_path,
                           .home = hostile ? home : NULL };
-    const char *const read[] = { "git", "read-tree", branch, NULL };
     const char *const apply[] = { "git", "apply", "--cached", "--whitespace=nowarn", patch_path,
                                   NULL };
 
-    assert_int_equal(gitrun(NULL, &how, false, read), 0);
+    gitindex_write(index_path, batch->repository, base);
     assert_int_equal(gitrun(NULL, &how, false, apply), 0);
-    assert_tree(&how, write_tree, expected);
+    gitindex_assert(index_path, batch->repository, expected);
     assert_int_equal(unlink(index_path), 0);
 }
 
 /* In a fresh checkout, where .gitattributes of the tree take part. False: git refused. */
-static bool apply_checkout(const char *branch, const char *expected)
+static bool apply_checkout(const struct batch *batch, const char *base, const char *expected)
 {
     struct gitrun how = { .git_dir = git_dir, .index = index_path, .work_tree = work_tree };
-    const char *const read[] = { "git", "read-tree", branch, NULL };
     const char *const out[] = { "git", "checkout-index", "-q", "-a", "-u", NULL };
     const char *const apply[] = { "git", "apply", "--index", "--whitespace=nowarn", patch_path,
                                   NULL };
@@ -361,13 +348,13 @@ static bool apply_checkout(const char *branch, const char *expected)
     bool good;
 
     assert_int_equal(mkdir(work_tree, 0700), 0);
-    assert_int_equal(gitrun(NULL, &how, false, read), 0);
+    gitindex_write(index_path, batch->repository, base);
     assert_int_equal(gitrun(NULL, &how, false, out), 0);
     good = gitrun(NULL, &how, true, apply) == 0;
     if (good)
-        assert_tree(&how, write_tree, expected);
-    assert_int_equal(rsbx_remove_tree_at(AT_FDCWD, work_tree, &err), 0);
+        gitindex_assert(index_path, batch->repository, expected);
     assert_int_equal(unlink(index_path), 0);
+    assert_int_equal(rsbx_remove_tree_at(AT_FDCWD, work_tree, &err), 0);
     return good;
 }
 
@@ -552,21 +539,21 @@ static void assert_moves(const struct corpus_tree *tree, const char *base, const
 #define EACH_MOVES 8U
 #define EACH_OUTSIDE 2U
 
-static void apply_patch(struct tally *tally, const char *kind, size_t seed, const char *base,
+static void apply_patch(struct tally *tally, const struct batch *batch, size_t seed, const char *base,
                         struct text theirs, const struct rsbx_diff_result *ours)
 {
     assert_int_equal(ours->patch[ours->patch_length - 1], '\n');
     assert_true(gitrun_write_file(patch_path, ours->patch, ours->patch_length));
-    apply_cached(base, ours->result_tree, seed % EACH_HOSTILE == 0);
+    apply_cached(batch, base, ours->result_tree, seed % EACH_HOSTILE == 0);
     tally->applied++;
     if (seed % EACH_CHECKOUT != 0)
         return;
     tally->checkouts++;
-    if (!apply_checkout(base, ours->result_tree)) {
+    if (!apply_checkout(batch, base, ours->result_tree)) {
         /* Attributes can make a checkout that git itself finds changed: only where git's own patch is
          * the same bytes, and only in this kind. */
         tally->refused++;
-        assert_string_equal(kind, "attributes");
+        assert_string_equal(corpus_kind_name(batch->kind), "attributes");
         assert_int_equal(theirs.length, ours->patch_length);
     }
 }
@@ -599,7 +586,7 @@ static void check_case(struct tally *tally, const struct batch *batch, size_t in
     if (seed % EACH_MOVES == 0)
         assert_moves(&one.base, base, result, kind);
     if (ours.patch_length > 0) {
-        apply_patch(tally, kind, seed, base, theirs, &ours);
+        apply_patch(tally, batch, seed, base, theirs, &ours);
         apply_libgit2(tally, batch, base, &ours);
     } else {
         assert_string_equal(base, result);
