@@ -276,10 +276,10 @@ static void environment_changes_nothing(void **state)
     assert_int_equal(setenv("NETRC", netrc, 1), 0);
     assert_int_equal(open_with(&host, world, FAKE_VERSION_BODY("1.41", "1.12"), plain_info, NULL),
                      0);
-    assert_int_equal(fake_engine_requests(world->fake), 4);
+    assert_int_equal(fake_engine_requests(world->fake), 3);
     fake_engine_request(request, sizeof request, world->fake, 0);
     assert_memory_equal(request, "GET /_ping HTTP/1.1\r\n", 21);
-    fake_engine_request(request, sizeof request, world->fake, 3);
+    fake_engine_request(request, sizeof request, world->fake, 2);
     assert_memory_equal(request, "GET /v1.41/info HTTP/1.1\r\n", 26);
     assert_null(strstr(request, "Authorization"));
     assert_null(strcasestr(request, "proxy"));
