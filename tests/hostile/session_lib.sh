@@ -66,11 +66,9 @@ within() {
 
 # Names of all containers and volumes of an engine's socket, one a line.
 engine_names() {
-    local socket=${1#unix://}
-    curl --noproxy '*' -q -sS --max-time 30 --unix-socket "$socket" \
-        'http://engine/v1.41/containers/json?all=1' | jq -r '.[].Names[] | ltrimstr("/")'
-    curl --noproxy '*' -q -sS --max-time 30 --unix-socket "$socket" http://engine/v1.41/volumes |
-        jq -r '.Volumes // [] | .[].Name'
+    curl --noproxy '*' -q -sS --max-time 30 --unix-socket "${1#unix://}" \
+        'http://engine/v1.41/containers/json?all=1' http://engine/v1.41/volumes |
+        jq -r 'if type == "array" then .[].Names[] | ltrimstr("/") else .Volumes // [] | .[].Name end'
 }
 # "NAME OWNER" of all volumes that belong to a session.
 engine_owners() {

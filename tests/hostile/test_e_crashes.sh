@@ -4,9 +4,8 @@
 # something, at the first, the second and the last passing of each point. After `reap` nothing may be left
 # of what is not a ready session, what is ready must work and close, no file may stand in the state folder
 # that has no business there, no log may look tampered with, and somebody else's session must not notice.
-# usage: test_e_crashes.sh [COMMAND…]   $REPOSBX_TEST_FAULT_CLI is a `reposbx` built with
-#                                       -DREPOSBX_FAULT_POINTS=ON; $REPOSBX_TEST_CRASHES=all tries every
-#                                       passing (slow)
+# usage: test_e_crashes.sh [COMMAND…]   $REPOSBX_TEST_FAULT_CLI is reposbx-fault (tests/fault);
+#                                       $REPOSBX_TEST_CRASHES=all tries every passing (slow)
 if [ -z "${REPOSBX_TEST_FAULT_CLI:-}" ]; then
     echo "skipped: REPOSBX_TEST_FAULT_CLI is not set" >&2
     [ "${REPOSBX_TEST_MUST_RUN:-}" = 1 ] && exit 1
@@ -69,7 +68,7 @@ shared_left() {
 # points COMMAND: "name count" of every point that it passes.
 points() {
     before "$1"
-    rm -f "$scratch/log"
+    rm -f "$scratch/log" "$scratch/points"
     REPOSBX_FAULT=all REPOSBX_FAULT_LOG=$scratch/log act "$1"
     if [ "$code" -ne 0 ]; then fail "$1 does not work undisturbed: exit $code"; fi
     case $1 in
@@ -108,8 +107,10 @@ whole() {
     for one in "${!known[@]}"; do
         state=gone
         if [ -d "$REPOSBX_STATE_DIR/sessions/$one" ]; then
-            state=$("$reposbx" session show "$one" --json 2> /dev/null | jq -r .state 2> /dev/null)
-            verdict=$("$reposbx" audit verify "$one" --json 2> /dev/null | jq -r .verdict)
+            read -r verdict state < <({
+                "$reposbx" audit verify "$one" --json
+                "$reposbx" session show "$one" --json
+            } 2> /dev/null | jq -rj '.verdict // empty, " ", (.state // empty)')
             case $verdict in
             whole | open | torn) pass ;;
             *) fail "$what: the log of $one: '$verdict'" ;;
