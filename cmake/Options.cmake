@@ -3,7 +3,6 @@
 option(REPOSBX_WERROR "Treat warnings as errors (CI)" OFF)
 option(REPOSBX_HARDENING "OpenSSF hardening flags" ON)
 option(REPOSBX_FUZZING "Build the libFuzzer targets (clang)" OFF)
-option(REPOSBX_FAULT_POINTS "Crash points for the tests; never in a release" OFF)
 set(REPOSBX_SANITIZE "" CACHE STRING "Sanitizers, for instance address,undefined or thread")
 
 set(CMAKE_C_STANDARD 17)
@@ -36,7 +35,4 @@ elseif(REPOSBX_HARDENING)
         -U_FORTIFY_SOURCE $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>
         -fstack-protector-strong -fstack-clash-protection -fcf-protection=full)
     target_link_options(rsbx_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed)
-endif()
-if(REPOSBX_FAULT_POINTS)
-    target_compile_definitions(rsbx_flags INTERFACE RSBX_FAULT_POINTS)
 endif()

@@ -25,10 +25,11 @@ function(rsbx_soname out libraries name)
     message(FATAL_ERROR "no shared ${name} among ${libraries}")
 endfunction()
 
-# rsbx_test(NAME TIER SOURCES … USES …): one cmocka program, labelled with its tier. Exit code 77 is
-# a skip; where REPOSBX_TEST_MUST_RUN=1 stands in the environment the program fails instead.
+# rsbx_test(NAME TIER SOURCES … USES … LABELS …): one cmocka program, labelled with its tier and with LABELS:
+# `engine`, `forks` for what cannot run with sanitizers. Exit code 77 is a skip; where REPOSBX_TEST_MUST_RUN=1
+# stands in the environment the program fails instead.
 function(rsbx_test name tier)
-    cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;USES" ${ARGN})
+    cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;USES;LABELS" ${ARGN})
     if(NOT TEST_TIMEOUT)
         set(TEST_TIMEOUT 120)
     endif()
@@ -36,7 +37,10 @@ function(rsbx_test name tier)
     target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
     target_link_libraries(test_${name} PRIVATE rsbx_flags ${TEST_USES} PkgConfig::CMOCKA)
     add_test(NAME ${tier}/${name} COMMAND test_${name})
-    set_tests_properties(${tier}/${name} PROPERTIES LABELS ${tier} SKIP_RETURN_CODE 77
+    set_tests_properties(${tier}/${name} PROPERTIES LABELS "${tier};${TEST_LABELS}" SKIP_RETURN_CODE 77
         TIMEOUT ${TEST_TIMEOUT}
         ENVIRONMENT "ASAN_OPTIONS=handle_segv=2:handle_sigbus=2:handle_abort=2")
+    if(tier MATCHES "^(unit|fake|hostile)$" AND NOT TEST_LABELS)
+        add_dependencies(tests-without-engine test_${name})
+    endif()
 endfunction()

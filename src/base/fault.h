@@ -4,7 +4,7 @@
 
 /*
  * Named points where a test build can be made to crash or fail, so that the tests can stop the
- * product anywhere. In a normal build RSBX_FAULT is nothing. With -DREPOSBX_FAULT_POINTS=ON the
+ * product anywhere. In the product RSBX_FAULT is nothing. In the program reposbx-fault (tests/fault) the
  * environment variable REPOSBX_FAULT="name" or "name:N" kills the process with SIGKILL at the Nth
  * passing (first by default) of that point; "all" with REPOSBX_FAULT_LOG=FILE writes each name that
  * is passed.

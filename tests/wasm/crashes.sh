@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # An install of a module that is killed at any point leaves a store that holds the module whole or not at
 # all, says so, and is finished by the next install, which clears what was left.
-# usage: crashes.sh REPOSBX        $REPOSBX_TEST_FAULT_CLI is one built with -DREPOSBX_FAULT_POINTS=ON
+# usage: crashes.sh REPOSBX        $REPOSBX_TEST_FAULT_CLI is reposbx-fault
 set -eu
 reposbx=$1
 skip() {
