@@ -117,13 +117,14 @@ engine_left() {
 }
 
 # configure_and_build FOLDER TARGET [CMAKE OPTION …]; the log is shown only when it fails. A folder that
-# another generator configured keeps it.
+# another generator configured keeps it. $REPOSBX_CMAKE_OPTIONS: options for every folder.
 configure_and_build() {
     build_folder=$1 build_target=$2
     shift 2
     [ -e "$build_folder/CMakeCache.txt" ] || set -- -G Ninja "$@"
     mkdir -p "$build_folder"
-    cmake -S "$root" -B "$build_folder" "$@" > "$build_folder/configure.log" 2>&1 || {
+    # shellcheck disable=SC2086
+    cmake -S "$root" -B "$build_folder" ${REPOSBX_CMAKE_OPTIONS:-} "$@" > "$build_folder/configure.log" 2>&1 || {
         tail -n 40 "$build_folder/configure.log" >&2
         die "cmake could not configure $build_folder"
     }
