@@ -3,25 +3,10 @@
 # One whole session on a real engine, every verb at least once, checked against the documented keys and
 # exit codes. Needs REPOSBX_TEST_ENGINE (unix:///…) and REPOSBX_TEST_IMAGE_ID (sha256:… of an image with
 # a POSIX shell, cat, dd, yes, sleep, mkfifo).
-. "$(dirname "$0")/lib.sh"
-
-[ -n "${REPOSBX_TEST_ENGINE:-}" ] || skip "REPOSBX_TEST_ENGINE is not set"
-[ -n "${REPOSBX_TEST_IMAGE_ID:-}" ] || skip "REPOSBX_TEST_IMAGE_ID is not set"
-command -v git >/dev/null || skip "git is missing"
-export REPOSBX_STATE_DIR=$scratch/sessions REPOSBX_ENGINE=$REPOSBX_TEST_ENGINE
-export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
-id=
-
-# Whatever happens, nothing is left in the engine.
-cleanup() {
-    if [ -n "$id" ]; then "$reposbx" -q session close "$id" >/dev/null 2>&1; fi
-    rm -rf "$scratch"
-}
-trap cleanup EXIT
+. "$(dirname "$0")/session.sh"
+needs REPOSBX_TEST_IMAGE_ID
 
 # ---- a repository and a policy ----
-repo=$scratch/repo
-git -c init.defaultBranch=main init -q "$repo"
 mkdir -p "$repo/src/deep"
 printf 'one\ntwo\nthree\n' >"$repo/src/text.txt"
 printf 'gone\n' >"$repo/src/deep/gone.txt"
@@ -29,14 +14,9 @@ printf 'same\n' >"$repo/same.txt"
 printf '#!/bin/sh\necho run\n' >"$repo/tool.sh"
 printf 'a\0b\377' >"$repo/binary"
 printf 'no newline' >"$repo/no-newline"
-git -C "$repo" add -A
-git -C "$repo" -c user.name=t -c user.email=t@example.org commit -q -m one
-head=$(git -C "$repo" rev-parse HEAD)
-tree=$(git -C "$repo" rev-parse 'HEAD^{tree}')
-jq -n --arg image "$REPOSBX_TEST_IMAGE_ID" '{version: 1, name: "flow", images: [$image],
-    require_rootless_runtime: false, allow_unpinned_image: true,
-    limits: {memory_bytes: 134217728, pids: 64, command_timeout_seconds: 60, output_bytes: 65536,
-             audit_log_bytes: 1048576, cpus: 1.0}}' >"$scratch/policy.json"
+commit
+allow "$REPOSBX_TEST_IMAGE_ID" '{"allow_unpinned_image": true, "limits": {"command_timeout_seconds": 60,
+    "output_bytes": 65536, "audit_log_bytes": 1048576}}'
 expect 0 policy check "$scratch/policy.json"
 
 metadata=(sandbox_id task_id provider isolation image image_id platform source_revision source_tree
@@ -47,9 +27,7 @@ result=(command_id argv status exit_code signal stdout stderr duration_ms timed_
     stderr_bytes cpu_user_ms cpu_system_ms peak_memory_bytes observed_limits)
 
 # ---- create, show, list ----
-expect 0 session create --repo "$repo" --revision "$head" --image "$REPOSBX_TEST_IMAGE_ID" \
-    --policy "$scratch/policy.json" --task-id flow-1
-id=$(cat "$scratch/out")
+create --task-id flow-1
 is 'the id alone' "$(grep -Ec '^sbx-[0-9a-f]{32}$' "$scratch/out")" 1
 is 'one line' "$(wc -l <"$scratch/out")" 1
 if [ "$code" -ne 0 ]; then finish; fi

@@ -3,43 +3,22 @@
 # What a session hands over proves itself, on a real engine: the choice of new files, the check against
 # a checkout, and receipts, signed ones also verified by a script that knows nothing of reposbx. Needs
 # REPOSBX_TEST_ENGINE and REPOSBX_TEST_IMAGE_ID as flow.sh does.
-. "$(dirname "$0")/lib.sh"
-
-[ -n "${REPOSBX_TEST_ENGINE:-}" ] || skip "REPOSBX_TEST_ENGINE is not set"
-[ -n "${REPOSBX_TEST_IMAGE_ID:-}" ] || skip "REPOSBX_TEST_IMAGE_ID is not set"
-command -v git >/dev/null || skip "git is missing"
+. "$(dirname "$0")/session.sh"
+needs REPOSBX_TEST_IMAGE_ID
 command -v openssl >/dev/null || skip "openssl is missing"
-export REPOSBX_STATE_DIR=$scratch/sessions REPOSBX_ENGINE=$REPOSBX_TEST_ENGINE
-export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
 independent=$(dirname "$0")/verify-receipt.sh
-id=
-
-cleanup() {
-    if [ -n "$id" ]; then "$reposbx" -q session close "$id" >/dev/null 2>&1; fi
-    rm -rf "$scratch"
-}
-trap cleanup EXIT
 
 # ---- a session ----
-repo=$scratch/repo
-git -c init.defaultBranch=main init -q "$repo"
 mkdir -p "$repo/sub/deep"
 printf '*.log\n/build/\n!keep.log\nsub/deep/*\n' >"$repo/.gitignore"
 printf 'local\n!*.log\n' >"$repo/sub/.gitignore"
 printf 'tracked though ignored\n' >"$repo/tracked.log"
 printf 'one\n' >"$repo/text.txt"
 printf 'x\n' >"$repo/sub/deep/x"
-git -C "$repo" add -A -f
-git -C "$repo" -c user.name=t -c user.email=t@example.org commit -q -m one
-head=$(git -C "$repo" rev-parse HEAD)
-tree=$(git -C "$repo" rev-parse 'HEAD^{tree}')
-jq -n --arg image "$REPOSBX_TEST_IMAGE_ID" '{version: 1, name: "receipt", images: [$image],
-    require_rootless_runtime: false, allow_unpinned_image: true,
-    limits: {memory_bytes: 134217728, pids: 64, command_timeout_seconds: 60, cpus: 1.5}}' \
-    >"$scratch/policy.json"
-expect 0 session create --repo "$repo" --revision "$head" --image "$REPOSBX_TEST_IMAGE_ID" \
-    --policy "$scratch/policy.json"
-id=$(cat "$scratch/out")
+commit
+allow "$REPOSBX_TEST_IMAGE_ID" '{"allow_unpinned_image": true, "limits": {"command_timeout_seconds": 60,
+    "cpus": 1.5}}'
+create
 if [ "$code" -ne 0 ]; then finish; fi
 audit=$REPOSBX_STATE_DIR/sessions/$id/audit
 

@@ -3,43 +3,19 @@
 # A fork is what its origin was when it was made, whatever a command may leave behind, in both kinds of
 # workspace; then the two go their own ways. And what sessions share: a second one on the same revision
 # copies nothing, and the last one takes everything with it.
-. "$(dirname "$0")/../cli/lib.sh"
-
-[ -n "${REPOSBX_TEST_ENGINE:-}" ] || skip "REPOSBX_TEST_ENGINE is not set"
-[ -n "${REPOSBX_TEST_IMAGE_ID:-}" ] || skip "REPOSBX_TEST_IMAGE_ID is not set"
-command -v git >/dev/null || skip "git is missing"
-export REPOSBX_STATE_DIR=$scratch/sessions REPOSBX_ENGINE=$REPOSBX_TEST_ENGINE
-export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+. "$(dirname "$0")/../cli/session.sh"
+needs REPOSBX_TEST_IMAGE_ID
 . "$(dirname "$0")/engine.sh"
-ids=
-cleanup() {
-    for id in $ids; do "$reposbx" -q session close "$id" >/dev/null 2>&1; done
-    rm -rf "$scratch"
-}
-trap cleanup EXIT
 
-repo=$scratch/repo
-git -c init.defaultBranch=main init -q "$repo"
 mkdir -p "$repo/folder/deep/er" "$repo/gone/a/b"
 for i in 1 2 3 4 5 6 7 8; do echo "file $i" >"$repo/f$i"; done
 echo deep >"$repo/folder/deep/er/file"
 echo x >"$repo/gone/a/b/c"
 echo y >"$repo/gone/y"
 echo "$scratch" >"$repo/unique"
-git -C "$repo" add -A
-git -C "$repo" -c user.name=t -c user.email=t@example.org commit -q -m one
-head=$(git -C "$repo" rev-parse HEAD)
-tree=$(git -C "$repo" rev-parse 'HEAD^{tree}')
-jq -n --arg image "$REPOSBX_TEST_IMAGE_ID" '{version: 1, name: "fork", images: [$image],
-    require_rootless_runtime: false, limits: {memory_bytes: 134217728, pids: 64, cpus: 1.0}}' \
-    >"$scratch/policy.json"
+commit
+allow "$REPOSBX_TEST_IMAGE_ID"
 
-create() {
-    expect 0 session create --workspace "$1" --repo "$repo" --revision "$head" \
-        --image "$REPOSBX_TEST_IMAGE_ID" --policy "$scratch/policy.json"
-    id=$(cat "$scratch/out")
-    ids="$ids $id"
-}
 # Deleted, replaced by another type, moved, closed to everybody, empty, no patch's business, dated.
 changes='
 rm f1; rm -r gone; rm f2; mkdir f2; echo in >f2/in; rm -r folder/deep; echo flat >folder/deep
@@ -54,12 +30,12 @@ find . ! -path . ! -path ./closed ! -path ./closed/s -exec stat -c "%f %s %Y %N"
 find . -type f -exec md5sum {} + | sort; cat closed/s; stat -c %Y closed/s'
 
 for mode in overlay copy; do
-    create $mode
+    create --workspace $mode
     origin=$id
     expect 0 session exec "$origin" -- sh -c "$changes"
     expect 0 session fork "$origin"
     fork=$(cat "$scratch/out")
-    ids="$ids $fork"
+    ids+=("$fork")
     if [ "$fork" != "$origin" ] && [ "${fork#sbx-}" != "$fork" ]; then pass; else fail "no new id"; fi
     expect 0 session show "$fork" --json
     out_json ".forked_from == \"$origin\" and .workspace == \"$mode\" and .state == \"ready\" and
@@ -92,7 +68,7 @@ changed"
     is "$mode: one baseline" "$(volumes "$tree")" 1
     expect 0 session fork "$fork"
     second=$(cat "$scratch/out")
-    ids="$ids $second"
+    ids+=("$second")
     expect 1 session exec "$second" -- sh -c 'cat f3; ls f6'
     is "$mode: a fork of a fork" "$(cat "$scratch/out")" fork
     expect 0 session close "$fork"
@@ -101,21 +77,21 @@ changed"
 done
 
 # A socket cannot be carried over, and that is told.
-create auto
+create --workspace auto
 expect 66 session fork sbx-00000000000000000000000000000000
 expect 0 session exec "$id" -- sh -c 'nc -l -U sock -p 1 2>/dev/null & sleep 0.2; ls'
 has_socket=$(grep -c '^sock$' "$scratch/out")
 expect 0 session fork "$id" --json
 fork=$(jq -r .sandbox_id "$scratch/out")
-ids="$ids $fork"
+ids+=("$fork")
 if [ "$has_socket" = 1 ]; then
     out_json '.left_behind == [{"path": "sock", "reason": "socket"}]'
 fi
 # What is shared: the second of the same revision gets the same volume.
 is 'one baseline' "$(volumes "$tree")" 1
-create auto
+create --workspace auto
 is 'still one baseline' "$(volumes "$tree")" 1
-for one in $ids; do expect 0 session close "$one"; done
+for one in "${ids[@]}"; do expect 0 session close "$one"; done
 expect 78 session fork "$id"
 is 'none in the end' "$(volumes "$tree")" 0
 is 'shared folders' "$(ls "$REPOSBX_STATE_DIR/shared")" ''

@@ -3,23 +3,10 @@
 # An overlay and a copy are the same workspace to everybody but the kernel: the same commands give the
 # same patch and the same omissions, which git applies. And slots: the next one waits, one that died is
 # replaced, lowered limits are seen inside, nothing of a command is there for the next.
-. "$(dirname "$0")/../cli/lib.sh"
-
-[ -n "${REPOSBX_TEST_ENGINE:-}" ] || skip "REPOSBX_TEST_ENGINE is not set"
-[ -n "${REPOSBX_TEST_IMAGE_ID:-}" ] || skip "REPOSBX_TEST_IMAGE_ID is not set"
-command -v git >/dev/null || skip "git is missing"
-export REPOSBX_STATE_DIR=$scratch/sessions REPOSBX_ENGINE=$REPOSBX_TEST_ENGINE
-export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+. "$(dirname "$0")/../cli/session.sh"
+needs REPOSBX_TEST_IMAGE_ID
 . "$(dirname "$0")/engine.sh"
-id=
-cleanup() {
-    if [ -n "$id" ]; then "$reposbx" -q session close "$id" >/dev/null 2>&1; fi
-    rm -rf "$scratch"
-}
-trap cleanup EXIT
 
-repo=$scratch/repo
-git -c init.defaultBranch=main init -q "$repo"
 for folder in 1 2 3 4 5 6; do
     mkdir -p "$repo/d$folder/s/t"
     for file in 1 2 3 4 5; do
@@ -27,18 +14,8 @@ for folder in 1 2 3 4 5 6; do
         echo "deep $folder $file" >"$repo/d$folder/s/t/g$file"
     done
 done
-git -C "$repo" add -A
-git -C "$repo" -c user.name=t -c user.email=t@example.org commit -q -m one
-head=$(git -C "$repo" rev-parse HEAD)
-jq -n --arg image "$REPOSBX_TEST_IMAGE_ID" '{version: 1, name: "modes", images: [$image],
-    require_rootless_runtime: false, limits: {memory_bytes: 134217728, pids: 64, cpus: 1.0}}' \
-    >"$scratch/policy.json"
-
-create() {
-    expect 0 session create --workspace "$1" --repo "$repo" --revision "$head" \
-        --image "$REPOSBX_TEST_IMAGE_ID" --policy "$scratch/policy.json"
-    id=$(cat "$scratch/out")
-}
+commit
+allow "$REPOSBX_TEST_IMAGE_ID"
 
 # Opaque folders, moved folders, types that change both ways, equal content put back, modes, what no
 # patch can carry, and folders that nobody may read.
@@ -51,7 +28,7 @@ rm d5/f5; echo "5 5" >d5/f5
 mkfifo d6/p; mkdir d6/empty; mkdir -p d6/.git/x; echo z >d6/.git/x/y
 chmod 000 d6/s; chmod 000 d6'
 for mode in overlay copy; do
-    create "$mode"
+    create --workspace "$mode"
     expect 0 session show "$id" --json
     out_json ".workspace == \"$mode\" and (.workspace_reason | length > 0)"
     expect 0 session diff "$id"
@@ -63,7 +40,6 @@ for mode in overlay copy; do
     expect 0 session diff "$id" --json
     jq -r .result_tree "$scratch/out" >"$scratch/tree.$mode"
     expect 0 session close "$id"
-    id=
 done
 is 'both patches' "$(cmp "$scratch/patch.overlay" "$scratch/patch.copy" && echo same)" same
 is 'both omissions' "$(cmp "$scratch/omitted.overlay" "$scratch/omitted.copy" && echo same)" same
@@ -75,7 +51,7 @@ is 'the tree' "$(git -C "$scratch/fresh" write-tree)" "$(cat "$scratch/tree.over
 is 'changed files' "$(git -C "$scratch/fresh" diff --cached --name-only --no-renames | wc -l)" 41
 
 # ---- slots ----
-create auto
+create --workspace auto
 journal=$REPOSBX_STATE_DIR/sessions/$id/journal
 first=$(waiting exec)
 is 'a slot waits after create' "${first:+yes}" yes
@@ -107,5 +83,4 @@ if [ "${REPOSBX_TEST_ENGINE#unix://}" != "$REPOSBX_TEST_ENGINE" ]; then
 fi
 expect 0 session close "$id"
 is 'containers left' "$(containers "$id")" 0
-id=
 finish

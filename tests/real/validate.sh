@@ -2,17 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Patches placed in real workspaces: what git makes of a patch is what a command finds, in both kinds of
 # workspace; the verdict is the command's; and nothing is left but the log.
-. "$(dirname "$0")/../cli/lib.sh"
-
-[ -n "${REPOSBX_TEST_ENGINE:-}" ] || skip "REPOSBX_TEST_ENGINE is not set"
-[ -n "${REPOSBX_TEST_IMAGE_ID:-}" ] || skip "REPOSBX_TEST_IMAGE_ID is not set"
-command -v git >/dev/null || skip "git is missing"
-export REPOSBX_STATE_DIR=$scratch/sessions REPOSBX_ENGINE=$REPOSBX_TEST_ENGINE
-export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+. "$(dirname "$0")/../cli/session.sh"
+needs REPOSBX_TEST_IMAGE_ID
 socket=${REPOSBX_TEST_ENGINE#unix://}
-repo=$scratch/repo
 patch=$scratch/patch
-git -c init.defaultBranch=main init -q "$repo"
 mkdir -p "$repo/dir/deep" "$repo/gone/a/b"
 printf 'one\ntwo\nthree\n' >"$repo/a.txt"
 printf '#!/bin/sh\necho hello\n' >"$repo/run.sh"
@@ -24,13 +17,9 @@ mkdir "$repo/folder"
 echo in >"$repo/folder/in"
 head -c 3000 /dev/urandom >"$repo/bin"
 echo "$scratch" >"$repo/unique"
-git -C "$repo" add -A
-git -C "$repo" -c user.name=t -c user.email=t@example.org commit -q -m one
-head=$(git -C "$repo" rev-parse HEAD)
-tree=$(git -C "$repo" rev-parse 'HEAD^{tree}')
-jq -n --arg image "$REPOSBX_TEST_IMAGE_ID" '{version: 1, name: "validate", images: [$image],
-    require_rootless_runtime: false, source: {symlinks: "keep"}, limits: {memory_bytes: 134217728,
-    pids: 64, cpus: 1.0, audit_log_bytes: 65536, output_bytes: 65536}}' >"$scratch/policy.json"
+commit
+allow "$REPOSBX_TEST_IMAGE_ID" '{"source": {"symlinks": "keep"}, "limits": {"audit_log_bytes": 65536,
+    "output_bytes": 65536}}'
 
 validate() {
     local wanted=$1
