@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "real/place.h"
+#include "real/one_session.h"
 
 #include "base/banned.h"
 
@@ -26,8 +26,6 @@ static const char changes[] =
     "{\"limits\": {\"audit_log_bytes\": 2000000, \"memory_bytes\": 134217728, \"pids\": 64,"
     " \"cpus\": 1.0, \"command_timeout_seconds\": 120, \"tmpfs_bytes\": 16777216}}";
 
-static struct place place;
-static reposbx_session *session;
 static char *helper;
 static size_t helper_length;
 
@@ -44,15 +42,13 @@ static int load_helper(void)
 
 static int setup(void **state)
 {
-    (void)state;
-    return load_helper() == 0 ? place_make(&place) : -1;
+    return load_helper() == 0 ? group_setup(state) : -1;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     free(helper);
-    return place_leave(&place);
+    return group_teardown(state);
 }
 
 static int enter(void **state)
@@ -143,21 +139,6 @@ static const char *omission(const reposbx_diff_result *diff, const char *path)
         if (strcmp(diff->omitted[i].path, path) == 0)
             return diff->omitted[i].reason;
     return "not omitted";
-}
-
-static void applies(const reposbx_diff_result *diff)
-{
-    char clone[128], *tree = NULL;
-
-    (void)snprintf(clone, sizeof clone, "%s/clone", place.root);
-    assert_int_equal(RUN(NULL, NULL, "rm", "-rf", "--", clone), 0);
-    assert_int_equal(GIT(NULL, NULL, "clone", "-q", place.repo, clone), 0);
-    assert_int_equal(place_write(place.root, "a.patch", diff->patch, diff->patch_length, 0644), 0);
-    assert_int_equal(GIT(NULL, clone, "apply", "--index", "--whitespace=nowarn", "../a.patch"), 0);
-    assert_int_equal(GIT(&tree, clone, "write-tree"), 0);
-    tree[40] = '\0';
-    assert_string_equal(tree, diff->result_tree);
-    free(tree);
 }
 
 /* ---- 1: bombs ---- */

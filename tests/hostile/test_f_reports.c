@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "real/place.h"
+#include "real/one_session.h"
 
 #include "base/banned.h"
 
@@ -95,8 +95,6 @@ static const struct change changes[] = {
 };
 #define CHANGES (sizeof changes / sizeof changes[0])
 
-static struct place place;
-static reposbx_session *session;
 static reposbx_diff_result diff;
 static char clone[96], program[96];
 
@@ -176,8 +174,7 @@ static int setup(void **state)
     reposbx_exec_result result;
     char *script;
 
-    (void)state;
-    if (place_make(&place) != 0)
+    if (group_setup(state) != 0)
         return -1;
     (void)snprintf(clone, sizeof clone, "%s/clone", place.root);
     (void)snprintf(program, sizeof program, "%s/program", place.root);
@@ -205,9 +202,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     reposbx_diff_result_dispose(&diff);
-    return place_leave(&place);
+    return group_teardown(state);
 }
 
 /* ---- looking ---- */

@@ -9,25 +9,11 @@
 
 #include <cmocka.h>
 
-#include "real/place.h"
+#include "real/group.h"
 
 #include "base/banned.h"
 
 /* The budgets of a session on a real engine: its lease and its audit folder. */
-
-static struct place place;
-
-static int setup(void **state)
-{
-    (void)state;
-    return place_make(&place);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return place_leave(&place);
-}
 
 static int try_true(reposbx_session *session, reposbx_error *err)
 {
@@ -204,5 +190,5 @@ int main(void)
 
     if (gate != 0)
         return gate;
-    return cmocka_run_group_tests_name("budgets on a real engine", tests, setup, teardown);
+    return cmocka_run_group_tests_name("budgets on a real engine", tests, group_setup, group_teardown);
 }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "real/place.h"
+#include "real/group.h"
 
 #include "base/banned.h"
 
@@ -16,20 +16,6 @@
  * The diff of a session on a real engine: every kind of change, applied by git in a fresh clone, and
  * everything that a patch cannot carry.
  */
-
-static struct place place;
-
-static int setup(void **state)
-{
-    (void)state;
-    return place_make(&place);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return place_leave(&place);
-}
 
 static void diff_of(reposbx_diff_result *out, reposbx_session *session)
 {
@@ -43,23 +29,6 @@ static void diff_of(reposbx_diff_result *out, reposbx_session *session)
     assert_string_equal(out->base_tree, place.tree);
     place_sha256(hash, out->patch, out->patch_length);
     assert_string_equal(out->sha256, hash);
-}
-
-/* `git apply --index` of the patch in a fresh clone gives the tree that the diff names. */
-static void applies(const reposbx_diff_result *diff)
-{
-    char clone[128], *tree = NULL;
-
-    (void)snprintf(clone, sizeof clone, "%s/clone", place.root);
-    assert_int_equal(RUN(NULL, NULL, "rm", "-rf", "--", clone), 0);
-    assert_int_equal(GIT(NULL, NULL, "clone", "-q", place.repo, clone), 0);
-    assert_int_equal(place_write(place.root, "a.patch", diff->patch, diff->patch_length, 0644), 0);
-    if (diff->patch_length > 0)
-        assert_int_equal(GIT(NULL, clone, "apply", "--index", "--whitespace=nowarn", "../a.patch"), 0);
-    assert_int_equal(GIT(&tree, clone, "write-tree"), 0);
-    tree[40] = '\0';
-    assert_string_equal(tree, diff->result_tree);
-    free(tree);
 }
 
 static const reposbx_diff_file *changed(const reposbx_diff_result *diff, const char *path,
@@ -208,5 +177,5 @@ int main(void)
 
     if (gate != 0)
         return gate;
-    return cmocka_run_group_tests_name("diffs on a real engine", tests, setup, teardown);
+    return cmocka_run_group_tests_name("diffs on a real engine", tests, group_setup, group_teardown);
 }

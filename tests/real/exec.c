@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "real/place.h"
+#include "real/one_session.h"
 
 #include "base/banned.h"
 
@@ -28,58 +28,10 @@ static const char changes[] =
     "{\"limits\": {\"audit_log_bytes\": 300000, \"memory_bytes\": 134217728, \"pids\": 64,"
     " \"cpus\": 1.0, \"command_timeout_seconds\": 60, \"tmpfs_bytes\": 16777216}}";
 
-static struct place place;
-static reposbx_session *session;
-
 static int setup(void **state)
 {
     (void)state;
-    if (place_make(&place) != 0)
-        return -1;
-    session = place_session(&place, changes, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    place_free(session);
-    return place_leave(&place);
-}
-
-static reposbx_exec_request request_of(const char *const *argv, size_t argc)
-{
-    reposbx_exec_request request = REPOSBX_EXEC_REQUEST_INIT;
-
-    request.argv = argv;
-    request.argc = argc;
-    return request;
-}
-
-/* The request is refused with this code, and the message names what is wrong. */
-static void refused(const reposbx_exec_request *request, int code, const char *naming)
-{
-    reposbx_exec_result result;
-    reposbx_error err = REPOSBX_ERROR_INIT;
-    int rc;
-
-    (void)memset(&result, 0, sizeof result);
-    rc = reposbx_session_exec(&result, session, request, &err);
-    if (rc != code)
-        fail_msg("'%s' gave %s, not %s: %s", naming, reposbx_code_word(rc), reposbx_code_word(code),
-                 err.message);
-    assert_int_equal(err.code, code);
-    assert_null(result.command_id);
-    if (strstr(err.message, naming) == NULL)
-        fail_msg("the message does not name '%s': %s", naming, err.message);
-}
-
-static void still_works(void)
-{
-    char *text = place_text(session, "echo works");
-
-    assert_string_equal(text, "works\n");
-    free(text);
+    return session_setup(changes);
 }
 
 /* ---- how a command ends ---- */
@@ -651,5 +603,5 @@ int main(void)
 
     if (gate != 0)
         return gate;
-    return cmocka_run_group_tests_name("commands on a real engine", tests, setup, teardown);
+    return cmocka_run_group_tests_name("commands on a real engine", tests, setup, group_teardown);
 }

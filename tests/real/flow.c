@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "real/place.h"
+#include "real/group.h"
 
 #include "base/banned.h"
 
@@ -22,20 +22,6 @@
  * Whole sessions on a real engine: create, metadata, files, artifacts, locks, close and what is left.
  * Commands and diffs have programs of their own (exec.c, confinement.c, diff.c).
  */
-
-static struct place place;
-
-static int setup(void **state)
-{
-    (void)state;
-    return place_make(&place);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return place_leave(&place);
-}
 
 static json_t *metadata_of(const char *id)
 {
@@ -655,5 +641,5 @@ int main(void)
 
     if (gate != 0)
         return gate;
-    return cmocka_run_group_tests_name("whole sessions on a real engine", tests, setup, teardown);
+    return cmocka_run_group_tests_name("whole sessions on a real engine", tests, group_setup, group_teardown);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "real/place.h"
+#include "real/group.h"
 
 #include "base/banned.h"
 
@@ -17,20 +17,6 @@
  * What of a repository comes into a session on a real engine, and what its policy's words change. The
  * reader alone is tried in hostile/test_a_repository.c.
  */
-
-static struct place place;
-
-static int setup(void **state)
-{
-    (void)state;
-    return place_make(&place);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return place_leave(&place);
-}
 
 static void commit(void)
 {
@@ -280,5 +266,5 @@ int main(void)
 
     if (gate != 0)
         return gate;
-    return cmocka_run_group_tests_name("sources on a real engine", tests, setup, teardown);
+    return cmocka_run_group_tests_name("sources on a real engine", tests, group_setup, group_teardown);
 }
