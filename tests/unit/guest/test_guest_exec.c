@@ -12,30 +12,12 @@
 
 #include <cmocka.h>
 
-#include "unit/guest/box.h"
+#include "unit/guest/group.h"
 #include "unit/guest/tree.h"
 
 #include "base/banned.h"
 
 #define CAP (1024U * 1024U)
-
-static struct box box;
-static struct reply reply;
-
-static int setup(void **state)
-{
-    (void)state;
-    box_open(&box);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    reply_free(&reply);
-    box_close(&box);
-    return 0;
-}
 
 static uint64_t now_ms(void)
 {
@@ -414,28 +396,23 @@ static void test_fork_bomb(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_hello, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_exit_codes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_signals, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_not_started, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_environment_and_streams, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_cwd, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_timeout_while_output_is_stuck, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_background_does_not_delay, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_output_cap, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_stdin_echo, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_stdin_unread, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_end_of_stdin_kills, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_malformed, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_guest_is_out_of_reach, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_fork_bomb, setup, teardown),
+        guest_test(test_hello),
+        guest_test(test_exit_codes),
+        guest_test(test_signals),
+        guest_test(test_not_started),
+        guest_test(test_environment_and_streams),
+        guest_test(test_cwd),
+        guest_test(test_timeout),
+        guest_test(test_timeout_while_output_is_stuck),
+        guest_test(test_background_does_not_delay),
+        guest_test(test_output_cap),
+        guest_test(test_stdin_echo),
+        guest_test(test_stdin_unread),
+        guest_test(test_end_of_stdin_kills),
+        guest_test(test_malformed),
+        guest_test(test_guest_is_out_of_reach),
+        guest_test(test_fork_bomb),
     };
-    int unavailable = box_unavailable(true);
 
-    if (unavailable != 0) {
-        return unavailable;
-    }
-    signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return guest_tests(tests, true);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,28 +10,10 @@
 
 #include <cmocka.h>
 
-#include "unit/guest/box.h"
+#include "unit/guest/group.h"
 #include "unit/guest/tree.h"
 
 #include "base/banned.h"
-
-static struct box box;
-static struct reply reply;
-
-static int setup(void **state)
-{
-    (void)state;
-    box_open(&box);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    reply_free(&reply);
-    box_close(&box);
-    return 0;
-}
 
 static void make_fifo(const char *path)
 {
@@ -395,21 +376,16 @@ static void test_collect_what_is_swapped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_list, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_write, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_write_leaves_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_collect, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_collect_baseline, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_collect_refusals, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_collect_what_shrinks_or_grows, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_collect_what_is_swapped, setup, teardown),
+        guest_test(test_list),
+        guest_test(test_read),
+        guest_test(test_write),
+        guest_test(test_write_leaves_nothing),
+        guest_test(test_collect),
+        guest_test(test_collect_baseline),
+        guest_test(test_collect_refusals),
+        guest_test(test_collect_what_shrinks_or_grows),
+        guest_test(test_collect_what_is_swapped),
     };
-    int unavailable = box_unavailable(false);
 
-    if (unavailable != 0) {
-        return unavailable;
-    }
-    signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return guest_tests(tests, false);
 }

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,29 +13,10 @@
 
 #include <cmocka.h>
 
-#include "unit/guest/box.h"
+#include "unit/guest/group.h"
 #include "unit/guest/tree.h"
 
 #include "base/banned.h"
-
-static struct box box;
-static struct reply reply;
-
-static int setup(void **state)
-{
-    (void)state;
-    box_open(&box);
-    box.root = true;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    reply_free(&reply);
-    box_close(&box);
-    return 0;
-}
 
 static void scan(uint64_t max_entries, uint64_t max_bytes)
 {
@@ -281,23 +261,18 @@ static void test_too_deep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_equal, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_content_and_mode, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_same_time_put_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_added_and_deleted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_type_changes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_omitted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_root_without_mode, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_everything_deleted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_too_deep, setup, teardown),
+        guest_root_test(test_equal),
+        guest_root_test(test_content_and_mode),
+        guest_root_test(test_same_time_put_back),
+        guest_root_test(test_added_and_deleted),
+        guest_root_test(test_type_changes),
+        guest_root_test(test_omitted),
+        guest_root_test(test_unreadable),
+        guest_root_test(test_root_without_mode),
+        guest_root_test(test_everything_deleted),
+        guest_root_test(test_limits),
+        guest_root_test(test_too_deep),
     };
-    int unavailable = box_unavailable(false);
 
-    if (unavailable != 0) {
-        return unavailable;
-    }
-    signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return guest_tests(tests, false);
 }

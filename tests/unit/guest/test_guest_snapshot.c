@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "unit/guest/box.h"
+#include "unit/guest/group.h"
 #include "unit/guest/tree.h"
 
 #include "base/banned.h"
@@ -24,24 +23,6 @@ struct file {
 #define SELECTION(excludes)                                                                        \
     "{\"exclude_subtrees\":[" excludes "],\"repository_filter_policy\":4,"                         \
     "\"schema\":\"codenib.repository-source-selection.v1\"}"
-
-static struct box box;
-static struct reply reply;
-
-static int setup(void **state)
-{
-    (void)state;
-    box_open(&box);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    reply_free(&reply);
-    box_close(&box);
-    return 0;
-}
 
 static void send_entry(const char *path, uint32_t mode, uint64_t size)
 {
@@ -306,20 +287,15 @@ static void test_large_tree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_vector_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_vector_two_and_copy, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_vector_three, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_rest_digest, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_links, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_fill_refusals, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_copy_refuses_what_exists, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_large_tree, setup, teardown),
+        guest_test(test_vector_one),
+        guest_test(test_vector_two_and_copy),
+        guest_test(test_vector_three),
+        guest_test(test_rest_digest),
+        guest_test(test_links),
+        guest_test(test_fill_refusals),
+        guest_test(test_copy_refuses_what_exists),
+        guest_test(test_large_tree),
     };
-    int unavailable = box_unavailable(false);
 
-    if (unavailable != 0) {
-        return unavailable;
-    }
-    signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return guest_tests(tests, false);
 }

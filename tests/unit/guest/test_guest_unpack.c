@@ -11,30 +11,12 @@
 
 #include <cmocka.h>
 
-#include "unit/guest/box.h"
+#include "unit/guest/group.h"
 #include "unit/guest/tree.h"
 
 #include "base/banned.h"
 
 #define SECOND_NS 1000000000LL
-
-static struct box box;
-static struct reply reply;
-
-static int setup(void **state)
-{
-    (void)state;
-    box_open(&box);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    reply_free(&reply);
-    box_close(&box);
-    return 0;
-}
 
 static void begin(uint64_t max_entries, uint64_t max_bytes)
 {
@@ -184,12 +166,11 @@ static void test_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_every_kind, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_paths_stay_inside, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
+        guest_test(test_every_kind),
+        guest_test(test_paths_stay_inside),
+        guest_test(test_bounds),
+        guest_test(test_nonsense),
     };
-    int unavailable = box_unavailable(false);
 
-    return unavailable != 0 ? unavailable : cmocka_run_group_tests(tests, NULL, NULL);
+    return guest_tests(tests, false);
 }
