@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -20,7 +19,7 @@
 
 #include "artifact/bundle.h"
 #include "base/clock.h"
-#include "base/fd.h"
+#include "unit/artifact/fixture.h"
 
 #include "base/banned.h"
 
@@ -29,47 +28,7 @@
  * and sizes (3), the destination (4), the surroundings (5).
  */
 
-static char folder[64];
-static char path[128];
 static const struct rsbx_bundle_limits large = { 100000, 1U << 28 };
-
-static int enter(void **state)
-{
-    (void)state;
-    (void)snprintf(folder, sizeof folder, "/tmp/rsbx-hostile-d-XXXXXX");
-    if (mkdtemp(folder) == NULL)
-        return -1;
-    (void)snprintf(path, sizeof path, "%s/out.zip", folder);
-    return 0;
-}
-
-static int leave(void **state)
-{
-    (void)state;
-    return rsbx_remove_tree_at(AT_FDCWD, folder, NULL);
-}
-
-static size_t files_in(const char *place)
-{
-    DIR *stream = opendir(place);
-    size_t count = 0;
-
-    if (stream == NULL)
-        return 999;
-    for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream))
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    (void)closedir(stream);
-    return count;
-}
-
-static struct rsbx_bundle *new_bundle(const struct rsbx_bundle_limits *limits)
-{
-    struct rsbx_bundle *bundle = NULL;
-
-    if (rsbx_bundle_new(&bundle, limits, NULL) != 0)
-        abort();
-    return bundle;
-}
 
 /* A bundle of about three megabytes that deflate cannot shrink. */
 static struct rsbx_bundle *large_bundle(uint32_t seed)
@@ -373,15 +332,15 @@ static void d4_destination_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(d1_names, enter, leave),
-        cmocka_unit_test_setup_teardown(d2_one_member_per_name, enter, leave),
-        cmocka_unit_test_setup_teardown(d3_bytes_are_taken_at_once, enter, leave),
-        cmocka_unit_test_setup_teardown(d3_seventy_thousand_members, enter, leave),
-        cmocka_unit_test_setup_teardown(d4_writers_race, enter, leave),
-        cmocka_unit_test_setup_teardown(d4_file_size_limit, enter, leave),
-        cmocka_unit_test_setup_teardown(d4_disk_full, enter, leave),
-        cmocka_unit_test_setup_teardown(d4_killed_writer, enter, leave),
-        cmocka_unit_test_setup_teardown(d4_destination_stays, enter, leave),
+        in_folder(d1_names),
+        in_folder(d2_one_member_per_name),
+        in_folder(d3_bytes_are_taken_at_once),
+        in_folder(d3_seventy_thousand_members),
+        in_folder(d4_writers_race),
+        in_folder(d4_file_size_limit),
+        in_folder(d4_disk_full),
+        in_folder(d4_killed_writer),
+        in_folder(d4_destination_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <setjmp.h>
@@ -18,49 +17,11 @@
 #include "artifact/bundle.h"
 #include "artifact/internal.h"
 #include "base/fd.h"
+#include "fixture.h"
 
 #include "base/banned.h"
 
-static char folder[] = "/tmp/rsbx-bundle-XXXXXX";
-static char path[128];
 static const struct rsbx_bundle_limits limits = { 100, 1U << 24 };
-
-static int enter(void **state)
-{
-    (void)state;
-    (void)snprintf(folder, sizeof folder, "/tmp/rsbx-bundle-XXXXXX");
-    if (mkdtemp(folder) == NULL)
-        return -1;
-    (void)snprintf(path, sizeof path, "%s/out.zip", folder);
-    return 0;
-}
-
-static int leave(void **state)
-{
-    (void)state;
-    (void)umask(022);
-    return rsbx_remove_tree_at(AT_FDCWD, folder, NULL);
-}
-
-static size_t files_in_folder(void)
-{
-    DIR *stream = opendir(folder);
-    size_t count = 0;
-
-    assert_non_null(stream);
-    for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream))
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    (void)closedir(stream);
-    return count;
-}
-
-static struct rsbx_bundle *new_bundle(const struct rsbx_bundle_limits *bounds)
-{
-    struct rsbx_bundle *bundle = NULL;
-
-    assert_int_equal(rsbx_bundle_new(&bundle, bounds, NULL), 0);
-    return bundle;
-}
 
 static int add(struct rsbx_bundle *bundle, const char *name, const char *words)
 {
@@ -115,7 +76,7 @@ static void members_are_sorted_and_hashed(void **state)
     assert_int_equal(file.st_mode & 07777, 0600);
     assert_int_equal(file.st_size, made.size);
     assert_int_equal(file.st_nlink, 1);
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(files_in(folder), 1);
     assert_int_equal(rsbx_bundle_verify(&found, path, NULL, NULL), 0);
     assert_string_equal(found.sha256, made.sha256);
     assert_int_equal(found.member_count, 6);
@@ -224,7 +185,7 @@ static void assert_refused(int expected, const char *const *names, size_t count)
     for (size_t i = 0; i < count; i++)
         assert_int_equal(add(bundle, names[i], "x"), 0);
     assert_int_equal(rsbx_bundle_finish(&made, bundle, path, NULL), expected);
-    assert_int_equal(files_in_folder(), 0);
+    assert_int_equal(files_in(folder), 0);
     rsbx_bundle_free(bundle);
 }
 
@@ -291,7 +252,7 @@ static void destination_is_never_replaced(void **state)
     assert_int_equal(finish_small(other), REPOSBX_EEXISTS);
     (void)snprintf(other, sizeof other, "%s/", folder);
     assert_int_equal(finish_small(other), REPOSBX_EEXISTS);
-    assert_int_equal(files_in_folder(), 3);
+    assert_int_equal(files_in(folder), 3);
 }
 
 /* The way for file systems without unnamed files. */
@@ -302,30 +263,30 @@ static void named_temporary_behaves_the_same(void **state)
     (void)state;
     assert_int_equal(rsbx_pending_open(&pending, path, true, NULL), 0);
     assert_true(pending.temporary[0] != '\0');
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(files_in(folder), 1);
     assert_int_equal(finish_small(path), 0); /* someone else was faster */
     assert_int_equal(rsbx_pending_publish(&pending, NULL), REPOSBX_EEXISTS);
     rsbx_pending_dispose(&pending);
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(files_in(folder), 1);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rsbx_pending_open(&pending, path, true, NULL), 0);
     assert_int_equal(rsbx_pending_publish(&pending, NULL), 0);
     rsbx_pending_dispose(&pending);
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(files_in(folder), 1);
     assert_int_equal(access(path, F_OK), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(members_are_sorted_and_hashed, enter, leave),
-        cmocka_unit_test_setup_teardown(headers_are_fixed, enter, leave),
-        cmocka_unit_test_setup_teardown(surroundings_change_nothing, enter, leave),
-        cmocka_unit_test_setup_teardown(names_are_checked, enter, leave),
-        cmocka_unit_test_setup_teardown(duplicates_and_overlaps_are_refused, enter, leave),
-        cmocka_unit_test_setup_teardown(limits_hold, enter, leave),
-        cmocka_unit_test_setup_teardown(destination_is_never_replaced, enter, leave),
-        cmocka_unit_test_setup_teardown(named_temporary_behaves_the_same, enter, leave),
+        in_folder(members_are_sorted_and_hashed),
+        in_folder(headers_are_fixed),
+        in_folder(surroundings_change_nothing),
+        in_folder(names_are_checked),
+        in_folder(duplicates_and_overlaps_are_refused),
+        in_folder(limits_hold),
+        in_folder(destination_is_never_replaced),
+        in_folder(named_temporary_behaves_the_same),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

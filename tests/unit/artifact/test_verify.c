@@ -14,28 +14,10 @@
 
 #include "artifact/bundle.h"
 #include "base/fd.h"
+#include "fixture.h"
 #include "zipmake.h"
 
 #include "base/banned.h"
-
-static char folder[] = "/tmp/rsbx-verify-XXXXXX";
-static char path[128];
-
-static int enter(void **state)
-{
-    (void)state;
-    (void)snprintf(folder, sizeof folder, "/tmp/rsbx-verify-XXXXXX");
-    if (mkdtemp(folder) == NULL)
-        return -1;
-    (void)snprintf(path, sizeof path, "%s/x.zip", folder);
-    return 0;
-}
-
-static int leave(void **state)
-{
-    (void)state;
-    return rsbx_remove_tree_at(AT_FDCWD, folder, NULL);
-}
 
 static void write_file(const void *bytes, size_t length)
 {
@@ -437,17 +419,17 @@ static void other_programs_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(honest_ones_are_read, enter, leave),
-        cmocka_unit_test_setup_teardown(forms_of_others_are_read, enter, leave),
-        cmocka_unit_test_setup_teardown(folders_that_lie_are_refused, enter, leave),
-        cmocka_unit_test_setup_teardown(names_that_leave_are_refused, enter, leave),
-        cmocka_unit_test_setup_teardown(odd_members_are_refused, enter, leave),
-        cmocka_unit_test_setup_teardown(overlaps_and_hidden_bytes_are_refused, enter, leave),
-        cmocka_unit_test_setup_teardown(bombs_are_stopped, enter, leave),
-        cmocka_unit_test_setup_teardown(every_flipped_bit_shows_or_is_harmless, enter, leave),
-        cmocka_unit_test_setup_teardown(every_truncation_shows, enter, leave),
-        cmocka_unit_test_setup_teardown(other_kinds_of_file, enter, leave),
-        cmocka_unit_test_setup_teardown(other_programs_agree, enter, leave),
+        in_folder(honest_ones_are_read),
+        in_folder(forms_of_others_are_read),
+        in_folder(folders_that_lie_are_refused),
+        in_folder(names_that_leave_are_refused),
+        in_folder(odd_members_are_refused),
+        in_folder(overlaps_and_hidden_bytes_are_refused),
+        in_folder(bombs_are_stopped),
+        in_folder(every_flipped_bit_shows_or_is_harmless),
+        in_folder(every_truncation_shows),
+        in_folder(other_kinds_of_file),
+        in_folder(other_programs_agree),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
