@@ -14,8 +14,8 @@
 
 #include "base/banned.h"
 
-static struct rsbx_diff *base_with_contents(const struct corpus_tree *base,
-                                            const struct rsbx_incoming *incoming)
+struct rsbx_diff *base_with_contents(const struct corpus_tree *base,
+                                     const struct rsbx_incoming *incoming)
 {
     struct rsbx_diff *diff = NULL;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <cmocka.h>
 #include <git2.h>
 
+#include "applied.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "diff/incoming.h"
@@ -29,28 +31,20 @@ static const struct {
     { "tool", "x\n", 0100755 },
 };
 
+#define FILES (sizeof tree / sizeof tree[0])
+
 static struct rsbx_diff *make_base(const struct rsbx_incoming *incoming)
 {
-    struct rsbx_diff *diff = NULL;
+    struct corpus_file files[FILES];
+    const struct corpus_tree base = { .files = files, .count = FILES };
 
-    assert_int_equal(rsbx_diff_new(&diff, NULL), 0);
-    for (size_t i = 0; i < sizeof tree / sizeof tree[0]; i++) {
-        size_t length = strlen(tree[i].content);
-        struct rsbx_diff_change change = { .path = tree[i].path,
-                                           .path_length = strlen(tree[i].path),
-                                           .old_mode = tree[i].mode };
-        uint8_t oid[RSBX_OID_BYTES];
-
-        assert_int_equal(rsbx_diff_blob_id(oid, tree[i].content, length, NULL), 0);
-        assert_int_equal(rsbx_diff_base(diff, change.path, change.path_length, tree[i].mode, oid,
-                                        NULL), 0);
-        if (!rsbx_incoming_wants(incoming, change.path, change.path_length))
-            continue;
-        change.old_content.bytes = strdup(tree[i].content);
-        change.old_content.length = length;
-        assert_int_equal(rsbx_diff_change(diff, &change, NULL), 0);
-    }
-    return diff;
+    for (size_t i = 0; i < FILES; i++)
+        files[i] = (struct corpus_file){ .path = (char *)(uintptr_t)tree[i].path,
+                                         .path_length = strlen(tree[i].path),
+                                         .mode = tree[i].mode,
+                                         .bytes = (char *)(uintptr_t)tree[i].content,
+                                         .length = strlen(tree[i].content) };
+    return base_with_contents(&base, incoming);
 }
 
 /* Reads and applies; the answer of either, and REPOSBX_OK with outcome->applies false. */
