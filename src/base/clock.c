@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,11 +38,17 @@ uint64_t rsbx_wall_ns(void)
 
 struct rsbx_deadline rsbx_deadline_in_ms(uint64_t milliseconds)
 {
-    struct rsbx_deadline deadline;
+    struct rsbx_deadline deadline = { .cancel_fd = NULL };
     uint64_t now = rsbx_now_ns();
 
     deadline.at_ns =
         milliseconds > (UINT64_MAX - now) / NS_PER_MS ? UINT64_MAX : now + milliseconds * NS_PER_MS;
+    return deadline;
+}
+
+struct rsbx_deadline rsbx_deadline_or(struct rsbx_deadline deadline, const int *cancel_fd)
+{
+    deadline.cancel_fd = cancel_fd;
     return deadline;
 }
 
@@ -53,6 +60,27 @@ struct rsbx_deadline rsbx_deadline_min(struct rsbx_deadline a, struct rsbx_deadl
 bool rsbx_deadline_passed(struct rsbx_deadline deadline)
 {
     return rsbx_now_ns() >= deadline.at_ns;
+}
+
+int rsbx_deadline_cancel_fd(struct rsbx_deadline deadline)
+{
+    return deadline.cancel_fd != NULL ? *deadline.cancel_fd : -1;
+}
+
+bool rsbx_deadline_cancelled(struct rsbx_deadline deadline)
+{
+    struct pollfd cancel = { .fd = rsbx_deadline_cancel_fd(deadline), .events = POLLIN };
+
+    return cancel.fd >= 0 && poll(&cancel, 1, 0) > 0;
+}
+
+int rsbx_check_cancelled(const int *cancel_fd, reposbx_error *err)
+{
+    const struct rsbx_deadline deadline = { .cancel_fd = cancel_fd };
+
+    return rsbx_deadline_cancelled(deadline)
+               ? rsbx_fail(err, REPOSBX_ECANCELLED, "cancelled by the caller")
+               : REPOSBX_OK;
 }
 
 int rsbx_deadline_left_ms(struct rsbx_deadline deadline)

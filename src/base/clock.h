@@ -14,15 +14,28 @@ uint64_t rsbx_now_ns(void);
 /* CLOCK_REALTIME in nanoseconds since 1970; for records that people read, never for deadlines. */
 uint64_t rsbx_wall_ns(void);
 
-/* A moment on the monotonic clock. */
+/*
+ * How long to wait: until a moment on the monotonic clock, or until the caller of all this has had
+ * enough. Whoever waits hears both. What makes or starts something gives the answer a short while more
+ * (RSBX_CANCEL_GRACE_MS); what clears up hears the clock alone.
+ */
 struct rsbx_deadline {
     uint64_t at_ns;
+    const int *cancel_fd; /* readable: wait no longer; NULL, or -1 there: nobody cancels */
 };
 
+/* Without a cancel. */
 struct rsbx_deadline rsbx_deadline_in_ms(uint64_t milliseconds);
+/* The same moment, and `cancel_fd` (NULL: none), which must outlive the deadline. */
+struct rsbx_deadline rsbx_deadline_or(struct rsbx_deadline deadline, const int *cancel_fd);
 /* The earlier one. */
 struct rsbx_deadline rsbx_deadline_min(struct rsbx_deadline a, struct rsbx_deadline b);
 bool rsbx_deadline_passed(struct rsbx_deadline deadline);
+/* The descriptor for poll(), -1 when nobody cancels. */
+int rsbx_deadline_cancel_fd(struct rsbx_deadline deadline);
+bool rsbx_deadline_cancelled(struct rsbx_deadline deadline);
+/* Whether a descriptor as above is readable: REPOSBX_ECANCELLED in words. */
+int rsbx_check_cancelled(const int *cancel_fd, reposbx_error *err);
 /* Milliseconds left, rounded up, for poll(): 0 when passed, INT_MAX at most. */
 int rsbx_deadline_left_ms(struct rsbx_deadline deadline);
 

@@ -224,11 +224,14 @@ int rsbx_random(void *out, size_t length, reposbx_error *err)
 int rsbx_wait_fd(int fd, short events, struct rsbx_deadline deadline)
 {
     for (;;) {
-        struct pollfd wait = { .fd = fd, .events = events, .revents = 0 };
-        int ready = poll(&wait, 1, rsbx_deadline_left_ms(deadline));
+        struct pollfd wait[2] = {
+            { .fd = fd, .events = events },
+            { .fd = rsbx_deadline_cancel_fd(deadline), .events = POLLIN },
+        };
+        int ready = poll(wait, 2, rsbx_deadline_left_ms(deadline));
 
         if (ready > 0)
-            return 1;
+            return wait[1].revents == 0;
         if (ready < 0 && errno != EINTR)
             return -1;
         if (rsbx_deadline_passed(deadline))

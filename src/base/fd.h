@@ -43,8 +43,8 @@ int rsbx_remove_tree_at(int dir_fd, const char *name, reposbx_error *err);
 /* Kernel random bytes. */
 int rsbx_random(void *out, size_t length, reposbx_error *err);
 
-/* poll() of one descriptor for `events` until the deadline: 1 ready, 0 deadline passed, -1
- * errno. */
+/* poll() of one descriptor for `events` until the deadline: 1 ready, 0 deadline passed or cancelled
+ * (rsbx_deadline_cancelled tells), -1 errno. */
 int rsbx_wait_fd(int fd, short events, struct rsbx_deadline deadline);
 
 #endif

@@ -60,6 +60,9 @@
  * take a second on a loaded machine and some ten under full emulation. */
 #define RSBX_ENGINE_CALL_MS 60000
 #define RSBX_ENGINE_CONNECT_MS 5000
+/* After a cancel a call that changes something is still given this long to be answered: nobody wants to
+ * leave an engine that is about to make what the clean-up then does not find. */
+#define RSBX_CANCEL_GRACE_MS 2000
 /* The guest's own clock ends a command; the controller waits this much longer before it kills. */
 #define RSBX_GUEST_GRACE_MS 2000
 /* For the work behind a request to end: a keeper makes a few engine calls. */

@@ -177,9 +177,13 @@ static int send_request(struct rsbx_stream *stream, const char *text, size_t len
             text += count;
             length -= (size_t)count;
         } else if (errno == EAGAIN) {
-            if (rsbx_wait_fd(stream->fd, POLLOUT, deadline) == 0)
-                return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "engine, POST %s: not taken in time",
-                                 path);
+            if (rsbx_wait_fd(stream->fd, POLLOUT, deadline) == 0) {
+                int rc = rsbx_check_cancelled(deadline.cancel_fd, err);
+
+                return rc != 0 ? rc
+                               : rsbx_fail(err, REPOSBX_EUNAVAILABLE,
+                                           "engine, POST %s: not taken in time", path);
+            }
         } else if (errno != EINTR) {
             return rsbx_fail_errno(err, REPOSBX_EUNAVAILABLE, "engine, POST %s", path);
         }
@@ -195,6 +199,8 @@ static int look(size_t *count, struct rsbx_stream *stream, const char *path,
         int ready = rsbx_wait_fd(stream->fd, POLLIN, deadline);
         ssize_t got;
 
+        if (ready == 0 && rsbx_check_cancelled(deadline.cancel_fd, err) != 0)
+            return REPOSBX_ECANCELLED;
         if (ready == 0) {
             (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "engine, POST %s: no whole answer in time",
                             path);
@@ -317,6 +323,10 @@ static int connect_stream(struct rsbx_stream *stream, struct rsbx_engine *engine
     curl_socket_t fd = CURL_SOCKET_BAD;
     CURLcode code;
 
+    int rc = rsbx_check_cancelled(deadline.cancel_fd, err);
+
+    if (rc != 0)
+        return rc;
     if (rsbx_deadline_passed(deadline))
         return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "engine, POST %s: no time is left", path);
     stream->easy = rsbx_curl.curl_easy_init();

@@ -16,7 +16,8 @@
  * endpoint; every call has a deadline and a limit on its reply; JSON replies must be one complete
  * document. Redirects are never followed. Calls that are not idempotent use a fresh connection
  * each, so that libcurl never sends them twice by itself; when such a call gets no whole answer its
- * state is unknown: REPOSBX_EPROTOCOL or REPOSBX_EUNAVAILABLE, and the caller inspects by name.
+ * state is unknown: REPOSBX_EPROTOCOL, REPOSBX_EUNAVAILABLE or REPOSBX_ECANCELLED, and the caller
+ * inspects by name.
  *
  *     rc = rsbx_engine_open(&engine, "unix:///run/user/1000/docker.sock", err);
  *     rc = rsbx_engine_volume_create(engine, "sbx-…-workspace", labels, NULL, deadline, err);
@@ -28,7 +29,8 @@
  * passed: REPOSBX_EUNAVAILABLE with a hint; an answer that is not what the API promises (wrong
  * status, HTML, cut body, header flood, body over the limit): REPOSBX_EPROTOCOL; 404:
  * REPOSBX_ENOTFOUND with the engine's message; 409 and the engine's other refusals (400, 500 with a
- * message): REPOSBX_EBUSY for 409, REPOSBX_EPROTOCOL else, always with the engine's message.
+ * message): REPOSBX_EBUSY for 409, REPOSBX_EPROTOCOL else, always with the engine's message; given up
+ * since the deadline was cancelled: REPOSBX_ECANCELLED.
  */
 struct rsbx_engine;
 

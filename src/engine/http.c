@@ -32,6 +32,7 @@ struct exchange {
     bool head_flood;
     bool body_flood;
     bool excess;
+    struct rsbx_deadline patience; /* after a cancel; at_ns 0: none was heard */
 };
 
 typedef CURL *easy_ptr;
@@ -153,6 +154,30 @@ static int take_remark(CURL *easy, curl_infotype type, char *text, size_t length
     return 0;
 }
 
+static bool is_reading(const struct rsbx_http_call *call)
+{
+    return strcmp(call->method, "GET") == 0;
+}
+
+/* libcurl asks whenever it has waited, at least once a second; not 0 gives the transfer up. */
+static int on_progress(void *payload, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                       curl_off_t up)
+{
+    struct exchange *exchange = payload;
+
+    (void)down_total;
+    (void)down;
+    (void)up_total;
+    (void)up;
+    if (exchange->patience.at_ns == 0) {
+        if (!rsbx_deadline_cancelled(exchange->call->deadline))
+            return 0;
+        exchange->patience =
+            rsbx_deadline_in_ms(is_reading(exchange->call) ? 0 : RSBX_CANCEL_GRACE_MS);
+    }
+    return rsbx_deadline_passed(exchange->patience);
+}
+
 /* libcurl of this age leaves its sockets open across exec; a program that we do not know would hold
  * a container's input open. */
 static curl_socket_t open_socket(void *payload, curlsocktype purpose, struct curl_sockaddr *address)
@@ -186,7 +211,7 @@ static bool set_request(CURL *easy, const struct rsbx_http_call *call, const cha
 {
     /* Only a GET may share a connection: on one that has died meanwhile libcurl sends the request
      * a second time by itself. */
-    bool reading = strcmp(call->method, "GET") == 0;
+    bool reading = is_reading(call);
     bool sending = call->body != NULL || strcmp(call->method, "POST") == 0;
 
     if (!SET(easy, CURLOPT_URL, url) ||
@@ -202,13 +227,18 @@ static bool set_request(CURL *easy, const struct rsbx_http_call *call, const cha
 
 static bool set_callbacks(CURL *easy, struct exchange *exchange)
 {
+    int cancel_fd = rsbx_deadline_cancel_fd(exchange->call->deadline);
+
     return SET(easy, CURLOPT_HEADERFUNCTION, take_head) &&
            SET(easy, CURLOPT_HEADERDATA, exchange) &&
            SET(easy, CURLOPT_WRITEFUNCTION, take_body) &&
            SET(easy, CURLOPT_WRITEDATA, exchange) &&
            SET(easy, CURLOPT_DEBUGFUNCTION, take_remark) &&
            SET(easy, CURLOPT_DEBUGDATA, exchange) &&
-           SET(easy, CURLOPT_VERBOSE, 1L);
+           SET(easy, CURLOPT_VERBOSE, 1L) &&
+           SET(easy, CURLOPT_XFERINFOFUNCTION, on_progress) &&
+           SET(easy, CURLOPT_XFERINFODATA, exchange) &&
+           SET(easy, CURLOPT_NOPROGRESS, cancel_fd < 0 ? 1L : 0L);
 }
 
 /* An empty value takes away what libcurl would add of its own. */
@@ -248,6 +278,12 @@ int rsbx_http_unreachable(const struct rsbx_engine *engine, CURL *easy, reposbx_
     return REPOSBX_EUNAVAILABLE;
 }
 
+static int cancelled(const struct rsbx_http_call *call, reposbx_error *err)
+{
+    return rsbx_fail(err, REPOSBX_ECANCELLED, "engine, %s %s: cancelled by the caller", call->method,
+                     call->path);
+}
+
 static int transfer_failed(const struct rsbx_engine *engine, const struct exchange *exchange,
                            CURLcode code, reposbx_error *err)
 {
@@ -265,6 +301,8 @@ static int transfer_failed(const struct rsbx_engine *engine, const struct exchan
     if (exchange->body_flood)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "engine, %s %s: an answer of more than %u bytes",
                          call->method, call->path, RSBX_MAX_REPLY_BYTES);
+    if (code == CURLE_ABORTED_BY_CALLBACK)
+        return cancelled(call, err);
     if (code == CURLE_COULDNT_CONNECT)
         return rsbx_http_unreachable(engine, engine->easy, err);
     if (code == CURLE_OPERATION_TIMEDOUT) {
@@ -368,6 +406,8 @@ int rsbx_http_exchange(struct rsbx_buf *reply, struct rsbx_engine *engine,
     if (rsbx_deadline_passed(call->deadline))
         return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "engine, %s %s: no time is left", call->method,
                          call->path);
+    if (rsbx_deadline_cancelled(call->deadline))
+        return cancelled(call, err);
     /* The host's name is never resolved: the socket decides where the bytes go. */
     rc = call->unversioned
              ? rsbx_buf_format(&url, err, "http://engine%s", call->path)

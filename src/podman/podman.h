@@ -69,6 +69,7 @@ struct rsbx_podman_answer {
     int exit_code;            /* -1 when it was killed */
     int signal;               /* 0 when it was not */
     bool timed_out;           /* by us, at the deadline */
+    bool cancelled;           /* by us, since the caller wanted it and it did not end soon after */
     bool truncated;           /* stdout was longer than output_bytes */
 };
 void rsbx_podman_answer_dispose(struct rsbx_podman_answer *answer);
@@ -79,9 +80,10 @@ void rsbx_podman_answer_autop(struct rsbx_podman_answer *answer);
 int rsbx_podman_run(struct rsbx_podman_answer *out, const struct rsbx_podman *podman,
                     const struct rsbx_podman_call *call, reposbx_error *err);
 
-/* What an answer that is no success means: fills err with `what` and the reason on its
- * stderr; REPOSBX_EUNAVAILABLE when it timed out, was killed, or exited with anything but 0;
- * REPOSBX_EPROTOCOL when its output was cut. 0 when it exited with 0 and nothing was cut. */
+/* What an answer that is no success means: fills err with `what` and the reason on its stderr;
+ * REPOSBX_ECANCELLED when it was cancelled; REPOSBX_EUNAVAILABLE when it timed out, was killed, or exited
+ * with anything but 0; REPOSBX_EPROTOCOL when its output was cut. 0 when it exited with 0 and nothing was
+ * cut. */
 int rsbx_podman_check(const struct rsbx_podman_answer *answer, const char *what,
                       reposbx_error *err);
 

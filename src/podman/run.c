@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "podman/internal.h"
 
 #include "base/banned.h"
@@ -55,23 +56,25 @@ static void send_some(const struct rsbx_podman_call *call, size_t *sent,
         (void)shutdown(process->stream_fd, SHUT_WR);
 }
 
-/* Until the process has ended; false when the deadline came first. */
-static int converse(bool *in_time, struct rsbx_podman_answer *answer,
-                    struct rsbx_podman_process *process, const struct rsbx_podman_call *call,
-                    reposbx_error *err)
+/* Until the process has ended, or is not to be waited for any more, which the answer then says. A
+ * process that is asked to be given up is given a while to end by itself: what it makes is half made
+ * otherwise. */
+static int converse(struct rsbx_podman_answer *answer, struct rsbx_podman_process *process,
+                    const struct rsbx_podman_call *call, reposbx_error *err)
 {
+    struct rsbx_deadline until = call->deadline;
     size_t sent = 0;
 
-    *in_time = true;
     if (call->input_length == 0)
         (void)shutdown(process->stream_fd, SHUT_WR);
     for (;;) {
         bool sending = sent < call->input_length;
-        struct pollfd ready[2] = {
+        struct pollfd ready[3] = {
             { .fd = process->pid_fd, .events = POLLIN },
             { .fd = process->stream_fd, .events = (short)(sending ? POLLIN | POLLOUT : POLLIN) },
+            { .fd = rsbx_deadline_cancel_fd(until), .events = POLLIN },
         };
-        int count = poll(ready, 2, rsbx_deadline_left_ms(call->deadline));
+        int count = poll(ready, 3, rsbx_deadline_left_ms(until));
         int rc = REPOSBX_OK;
 
         if (count < 0 && errno != EINTR)
@@ -84,8 +87,12 @@ static int converse(bool *in_time, struct rsbx_podman_answer *answer,
             return REPOSBX_OK; /* it has ended and everything that it wrote is read */
         if (rc != 0)
             return rc;
-        if (rsbx_deadline_passed(call->deadline)) {
-            *in_time = false;
+        if (count > 0 && ready[2].revents != 0)
+            until = rsbx_deadline_min(rsbx_deadline_or(until, NULL),
+                                      rsbx_deadline_in_ms(RSBX_CANCEL_GRACE_MS));
+        if (rsbx_deadline_passed(until)) {
+            answer->cancelled = rsbx_deadline_cancelled(call->deadline);
+            answer->timed_out = !answer->cancelled;
             return REPOSBX_OK;
         }
     }
@@ -100,18 +107,17 @@ int rsbx_podman_run(struct rsbx_podman_answer *out, const struct rsbx_podman *po
         .exit_code = -1,
     };
     RSBX_AUTO(rsbx_podman_process) struct rsbx_podman_process process = RSBX_PODMAN_PROCESS_INIT;
-    bool in_time;
     int status;
-    int rc = rsbx_podman_start(&process, podman, call->argv, call->tmpdir, err);
+    int rc = rsbx_check_cancelled(call->deadline.cancel_fd, err);
 
     if (rc == 0)
-        rc = converse(&in_time, &answer, &process, call, err);
+        rc = rsbx_podman_start(&process, podman, call->argv, call->tmpdir, err);
+    if (rc == 0)
+        rc = converse(&answer, &process, call, err);
     if (rc != 0)
         return rc;
-    if (!in_time) {
+    if (answer.timed_out || answer.cancelled)
         rsbx_podman_kill(&process);
-        answer.timed_out = true;
-    }
     status = rsbx_podman_reap(&process);
     if (status != -1 && WIFEXITED(status))
         answer.exit_code = WEXITSTATUS(status);
@@ -154,6 +160,8 @@ int rsbx_podman_check(const struct rsbx_podman_answer *answer, const char *what,
 {
     char reason[REPOSBX_MESSAGE_BYTES] = "";
 
+    if (answer->cancelled)
+        return rsbx_fail(err, REPOSBX_ECANCELLED, "%s: cancelled by the caller", what);
     if (answer->timed_out)
         return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "%s: podman did not answer in time", what);
     if (answer->signal != 0)

@@ -2,7 +2,8 @@
 /*
  * Docker as a provider. Two rules run through this file:
  *  1. A create, start or remove whose answer is missing or odd says nothing: what counts is what an
- *     inspect by name shows afterwards, and an object without our session's label is never ours.
+ *     inspect by name shows afterwards, and an object without our session's label is never ours. After
+ *     a cancel it is the clean-up that looks: a removal begins with it.
  *  2. Gone means that inspect says "no such object", not that a DELETE was answered.
  */
 #include <inttypes.h>
@@ -389,6 +390,7 @@ static int docker_destroy(struct rsbx_provider *provider, enum rsbx_object_kind 
                           const char *name, const char *session_id, struct rsbx_deadline deadline,
                           reposbx_error *err)
 {
+    deadline.cancel_fd = NULL; /* what clears up is not cancelled */
     return kind == RSBX_OBJECT_SLOT
                ? remove_slot(engine_of(provider), name, session_id, deadline, err)
                : remove_store(engine_of(provider), name, session_id, deadline, err);
@@ -408,6 +410,7 @@ static int fill_slot(char **image_id, struct rsbx_engine *engine,
         rc = put_seeds(engine, spec->name, files, count, deadline, err);
     if (rc == 0 && image_id != NULL)
         rc = rsbx_engine_container_commit(&id, engine, spec->name, deadline, err);
+    deadline.cancel_fd = NULL; /* what clears up is not cancelled */
     removed = remove_slot(engine, spec->name, spec->session_id, deadline, &cleanup);
     if (rc == 0 && removed != 0) {
         if (err != NULL)

@@ -562,6 +562,7 @@ static int remove_slot(struct podman *podman, const char *name, const char *sess
 /* What one call of an engine may take, each of the runs that a removal is made of may take. */
 static struct rsbx_deadline longer(struct rsbx_deadline deadline)
 {
+    /* without a cancel: what clears up is not cancelled */
     return rsbx_deadline_in_ms((uint64_t)rsbx_deadline_left_ms(deadline) * REMOVAL_RUNS);
 }
 

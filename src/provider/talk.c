@@ -207,15 +207,15 @@ static int went_away(const struct rsbx_talk *talk, reposbx_error *err)
 }
 
 /* Waits until the link or the cancel descriptor is ready. */
-static int wait_ready(struct rsbx_talk *talk, struct rsbx_deadline deadline, int cancel_fd,
-                      struct pollfd ready[2], reposbx_error *err)
+static int wait_ready(struct rsbx_talk *talk, struct rsbx_deadline deadline, struct pollfd ready[2],
+                      reposbx_error *err)
 {
     int count;
 
     ready[0] = (struct pollfd){ .fd = talk->link->ops->fd(talk->link), .events = POLLIN };
     if (rsbx_talk_waiting(talk) > 0)
         ready[0].events |= POLLOUT;
-    ready[1] = (struct pollfd){ .fd = cancel_fd, .events = POLLIN };
+    ready[1] = (struct pollfd){ .fd = rsbx_deadline_cancel_fd(deadline), .events = POLLIN };
     count = poll(ready, 2, rsbx_deadline_left_ms(deadline));
     if (count < 0 && errno != EINTR)
         return rsbx_fail_errno(err, REPOSBX_EINTERNAL, "poll");
@@ -225,13 +225,12 @@ static int wait_ready(struct rsbx_talk *talk, struct rsbx_deadline deadline, int
     }
     if (count <= 0 && rsbx_deadline_passed(deadline))
         return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the guest did not answer in time");
-    if (cancel_fd >= 0 && ready[1].revents != 0)
-        return rsbx_fail(err, REPOSBX_ECANCELLED, "cancelled");
-    return REPOSBX_OK;
+    return ready[1].revents != 0 ? rsbx_fail(err, REPOSBX_ECANCELLED, "cancelled by the caller")
+                                 : REPOSBX_OK;
 }
 
 int rsbx_talk_run(struct rsbx_talk *talk, const struct rsbx_talk_handler *handler,
-                  struct rsbx_deadline deadline, int cancel_fd, reposbx_error *err)
+                  struct rsbx_deadline deadline, reposbx_error *err)
 {
     bool refilling = handler->refill != NULL;
     bool ended = false;
@@ -250,7 +249,7 @@ int rsbx_talk_run(struct rsbx_talk *talk, const struct rsbx_talk_handler *handle
             refilling = rc == 0;
             rc = 0;
         }
-        rc = wait_ready(talk, deadline, cancel_fd, ready, err);
+        rc = wait_ready(talk, deadline, ready, err);
         if (rc == 0 && (ready[0].revents & POLLOUT) != 0 && rsbx_talk_waiting(talk) > 0) {
             reposbx_error broken = REPOSBX_ERROR_INIT;
 
@@ -299,7 +298,7 @@ int rsbx_talk_greet(struct rsbx_hello *out, struct rsbx_talk *talk, struct rsbx_
     if (rc == 0)
         rc = rsbx_talk_put(talk, RSBX_WIRE_GREETING, greeting.nonce, sizeof greeting.nonce, err);
     if (rc == 0)
-        rc = rsbx_talk_run(talk, &handler, deadline, -1, err);
+        rc = rsbx_talk_run(talk, &handler, deadline, err);
     if (rc == 0)
         *out = greeting.hello;
     return rc;

@@ -18,7 +18,7 @@
  *     rc = rsbx_talk_greet(&hello, talk, deadline, err);
  *     …compare hello with what was asked…
  *     rc = rsbx_talk_put(talk, RSBX_WIRE_REQUEST, …);
- *     rc = rsbx_talk_run(talk, &handler, deadline, cancel_fd, err);
+ *     rc = rsbx_talk_run(talk, &handler, deadline, err);
  *     rsbx_talk_free(talk);                                  the guest sees its stdin end and ends
  */
 struct rsbx_talk;
@@ -62,9 +62,9 @@ int rsbx_talk_put_data(struct rsbx_talk *talk, const void *bytes, size_t length,
 size_t rsbx_talk_waiting(const struct rsbx_talk *talk);
 
 /* Runs until the handler says 1 (0 is returned), the guest goes away or breaks the protocol
- * (REPOSBX_EPROTOCOL), the deadline passes (REPOSBX_EUNAVAILABLE), or cancel_fd (-1: none) becomes
- * readable (REPOSBX_ECANCELLED). */
+ * (REPOSBX_EPROTOCOL), the deadline passes (REPOSBX_EUNAVAILABLE), or is cancelled
+ * (REPOSBX_ECANCELLED). */
 int rsbx_talk_run(struct rsbx_talk *talk, const struct rsbx_talk_handler *handler,
-                  struct rsbx_deadline deadline, int cancel_fd, reposbx_error *err);
+                  struct rsbx_deadline deadline, reposbx_error *err);
 
 #endif

@@ -183,7 +183,8 @@ int rsbx_job_run(reposbx_run_result *out, struct rsbx_warm *warm,
     int rc = put_job(warm->talk, order, program, audit_log_bytes, err);
 
     if (rc == 0) {
-        rc = rsbx_talk_run(warm->talk, &handler, deadline, order->spec->cancel_fd, err);
+        rc = rsbx_talk_run(warm->talk, &handler,
+                           rsbx_deadline_or(deadline, &order->spec->cancel_fd), err);
         rc = settle(&result, &job, rc, order, err);
     }
     if (rc == 0)

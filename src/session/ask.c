@@ -209,7 +209,7 @@ int rsbx_session_ask(struct rsbx_trailer *trailer, struct rsbx_session *session,
     if (rc == 0)
         rc = put_all(slot.talk, ask, err);
     if (rc == 0)
-        rc = rsbx_talk_run(slot.talk, &handler, rsbx_deadline_in_ms(ask->deadline_ms), -1, err);
+        rc = rsbx_talk_run(slot.talk, &handler, rsbx_deadline_in_ms(ask->deadline_ms), err);
     if (asking.failure.code != 0) {
         /* The guest's own words say more than what followed from them. */
         if (err != NULL)

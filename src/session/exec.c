@@ -466,12 +466,13 @@ static int converse(reposbx_exec_result *result, struct running *running, struct
     const struct rsbx_talk_handler handler = { .message = on_message, .refill = on_sent,
                                                .payload = running };
     uint64_t limit_ms = (uint64_t)ceil(order->limits.command_timeout_seconds * 1000.0);
-    struct rsbx_deadline deadline = rsbx_deadline_in_ms(limit_ms + RSBX_GUEST_GRACE_MS);
+    struct rsbx_deadline deadline = rsbx_deadline_or(rsbx_deadline_in_ms(limit_ms + RSBX_GUEST_GRACE_MS),
+                                                     &running->request->cancel_fd);
     uint64_t began = rsbx_now_ns();
     int rc = put_request(slot->talk, order, running->request, err);
 
     if (rc == 0)
-        rc = rsbx_talk_run(slot->talk, &handler, deadline, running->request->cancel_fd, err);
+        rc = rsbx_talk_run(slot->talk, &handler, deadline, err);
     result->duration_ms = (rsbx_now_ns() - began) / 1000000;
     if (running->failure.code != 0) {
         *err = running->failure;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -73,4 +74,38 @@ int fake_world_teardown(void **state)
     fake_engine_stop(world->fake);
     free(world);
     return 0;
+}
+
+static void *cancel_soon(void *payload)
+{
+    struct fake_cancel *cancel = payload;
+
+    while (fake_engine_requests(cancel->fake) == 0)
+        (void)usleep(1000);
+    if (write(cancel->write_fd, "", 1) != 1)
+        abort();
+    return NULL;
+}
+
+void fake_cancel_start(struct fake_cancel *cancel, struct fake_engine *fake)
+{
+    int both[2];
+
+    if (pipe(both) != 0)
+        abort();
+    *cancel = (struct fake_cancel){ .fake = fake, .read_fd = both[0], .write_fd = both[1] };
+    if (pthread_create(&cancel->thread, NULL, cancel_soon, cancel) != 0)
+        abort();
+}
+
+void fake_cancel_await(struct fake_cancel *cancel)
+{
+    if (pthread_join(cancel->thread, NULL) != 0)
+        abort();
+}
+
+void fake_cancel_end(struct fake_cancel *cancel)
+{
+    (void)close(cancel->read_fd);
+    (void)close(cancel->write_fd);
 }

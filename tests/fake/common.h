@@ -2,6 +2,8 @@
 #ifndef RSBX_TESTS_FAKE_COMMON_H
 #define RSBX_TESTS_FAKE_COMMON_H
 
+#include <pthread.h>
+
 #include "engine/engine.h"
 #include "support/fake_engine.h"
 
@@ -25,6 +27,16 @@ enum fake_framing { BY_LENGTH, BY_CHUNKS, BY_CLOSE };
  * body. A NULL body is no body at all. */
 void fake_reply_text(struct rsbx_buf *out, const char *status, const char *body,
                      enum fake_framing framing);
+
+/* Cancels (read_fd becomes readable) once the engine has a request. */
+struct fake_cancel {
+    struct fake_engine *fake;
+    int read_fd, write_fd;
+    pthread_t thread;
+};
+void fake_cancel_start(struct fake_cancel *cancel, struct fake_engine *fake);
+void fake_cancel_await(struct fake_cancel *cancel);
+void fake_cancel_end(struct fake_cancel *cancel);
 
 #define FAKE_PING "HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Length: 2\r\n\r\nOK"
 #define FAKE_VERSION_BODY(newest, oldest)                                                 \

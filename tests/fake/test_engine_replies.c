@@ -364,6 +364,53 @@ static void deadlines_hold(void **state)
     rsbx_buf_dispose(&reply);
 }
 
+/* One call that is cancelled while it waits; its deadline is long enough to see that it is not that. */
+static int cancelled(struct fake_world *world, const struct endpoint *endpoint,
+                     const struct fake_reply *reply, reposbx_error *err)
+{
+    struct rsbx_deadline deadline = rsbx_deadline_in_ms(600000);
+    struct fake_cancel cancel;
+    int rc;
+
+    fake_engine_script(world->fake, reply, 1);
+    fake_cancel_start(&cancel, world->fake);
+    rc = endpoint->call(world->engine, rsbx_deadline_or(deadline, &cancel.read_fd), err);
+    assert_false(rsbx_deadline_passed(deadline));
+    assert_int_equal(fake_engine_requests(world->fake), 1);
+    /* The next one is not even sent. */
+    fake_cancel_await(&cancel);
+    fake_engine_script(world->fake, reply, 1);
+    assert_int_equal(endpoint->call(world->engine, rsbx_deadline_or(deadline, &cancel.read_fd), NULL),
+                     REPOSBX_ECANCELLED);
+    assert_int_equal(fake_engine_requests(world->fake), 0);
+    fake_cancel_end(&cancel);
+    return rc;
+}
+
+static void cancels_are_heard(void **state)
+{
+    struct fake_world *world = *state;
+    struct rsbx_buf reply = RSBX_BUF_INIT(4096);
+
+    for (size_t i = 0; i < ENDPOINTS; i++) {
+        bool reading = strncmp(endpoints[i].request, "GET ", 4) == 0;
+        reposbx_error err = REPOSBX_ERROR_INIT;
+        struct fake_reply slow;
+
+        fake_reply_text(&reply, endpoints[i].status, endpoints[i].body, BY_LENGTH);
+        slow = (struct fake_reply){ .bytes = reply.data, .length = reply.length, .wait_ms = 600000 };
+        if (reading || endpoints[i].call == call_container_create) {
+            assert_int_equal(cancelled(world, &endpoints[i], &slow, &err), REPOSBX_ECANCELLED);
+            assert_non_null(strstr(err.message, "cancelled"));
+        }
+        /* What changes something is given a moment for its answer. */
+        slow.wait_ms = 200;
+        if (!reading)
+            assert_int_equal(cancelled(world, &endpoints[i], &slow, NULL), REPOSBX_OK);
+    }
+    rsbx_buf_dispose(&reply);
+}
+
 static void unanswered_calls_are_sent_once(void **state)
 {
     struct fake_world *world = *state;
@@ -523,6 +570,7 @@ int main(void)
         WORLD(wrong_lengths_and_chunks),
         WORLD(floods_are_cut_off),
         WORLD(deadlines_hold),
+        WORLD(cancels_are_heard),
         WORLD(unanswered_calls_are_sent_once),
         WORLD(reading_shares_a_connection),
         WORLD(bodies_are_sent_as_given),

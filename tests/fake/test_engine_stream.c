@@ -342,6 +342,25 @@ static void floods_and_deadlines(void **state)
         REPOSBX_EUNAVAILABLE);
 }
 
+static void a_cancel_ends_the_wait(void **state)
+{
+    const struct fake_reply never = { .bytes = UPGRADED, .length = strlen(UPGRADED), .wait_ms = 600000 };
+    const struct rsbx_deadline deadline = rsbx_deadline_in_ms(600000);
+    struct fake_world *world = *state;
+    struct fake_cancel cancel;
+
+    fake_engine_script(world->fake, &never, 1);
+    fake_cancel_start(&cancel, world->fake);
+    assert_int_equal(rsbx_engine_attach(&world->stream, world->engine, "sbx-1",
+                                        rsbx_deadline_or(deadline, &cancel.read_fd), NULL),
+                     REPOSBX_ECANCELLED);
+    assert_false(rsbx_deadline_passed(deadline));
+    assert_int_equal(fake_engine_requests(world->fake), 1);
+    assert_null(world->stream);
+    fake_cancel_await(&cancel);
+    fake_cancel_end(&cancel);
+}
+
 static void the_callers_stop_is_handed_on(void **state)
 {
     static const char bytes[] = UPGRADED FRAME FRAME;
@@ -391,6 +410,7 @@ int main(void)
         WORLD(refuses_other_answers),
         WORLD(refusals_keep_the_engines_words),
         WORLD(floods_and_deadlines),
+        WORLD(a_cancel_ends_the_wait),
         WORLD(the_callers_stop_is_handed_on),
         WORLD(sending_never_blocks_and_sees_the_end),
     };

@@ -36,6 +36,7 @@ static const char script[] =
     "complain) head -c 100000 /dev/zero | tr '\\0' x >&2; echo out; exit 3;;\n"
     "fail) echo first >&2; echo 'Error: no such thing' >&2; echo 'See help' >&2; exit 125;;\n"
     "hang) sleep 1000 & echo $!; wait;;\n"
+    "cancel) sleep $3 & echo $!; echo now >\"$2\"; wait;;\n"
     "orphan) sleep 1000 & echo $!;;\n"
     "die) kill -9 $$;;\n"
     "deaf) exec <&-; sleep 0.1; echo done;;\n"
@@ -296,6 +297,45 @@ static void the_deadline_kills_helpers_too(void **state)
     assert_goes(&answer.out);
 }
 
+/* What is under way may still end by itself, and what hangs is killed. The program cancels its own call. */
+static void a_cancel_is_heard(void **state)
+{
+    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer said = { 0 };
+    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer hung = { 0 };
+    RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer none = { 0 };
+    RSBX_AUTO(rsbx_podman) rsbx_podman_ptr podman = opened();
+    char fifo[96];
+    const char *argv[] = { "cancel", fifo, "0.2", NULL };
+    int cancel_fd = -1;
+    struct rsbx_podman_call call = {
+        .argv = argv,
+        .output_bytes = 100,
+        .deadline = rsbx_deadline_or(rsbx_deadline_in_ms(10ULL * ENOUGH_MS), &cancel_fd),
+    };
+    reposbx_error err = REPOSBX_ERROR_INIT;
+
+    (void)state;
+    (void)snprintf(fifo, sizeof fifo, "%s/cancel", folder);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    cancel_fd = open(fifo, O_RDWR | O_CLOEXEC);
+    assert_true(cancel_fd >= 0);
+    run(&said, &call);
+    assert_int_equal(said.exit_code, 0);
+    assert_false(said.cancelled);
+    /* Cancelled before: not even started. */
+    assert_int_equal(rsbx_podman_run(&none, podman, &call, &err), REPOSBX_ECANCELLED);
+    assert_int_equal(read(cancel_fd, &(char[64]){ 0 }, 64), 4);
+    argv[2] = "1000";
+    run(&hung, &call);
+    assert_true(hung.cancelled);
+    assert_false(hung.timed_out);
+    assert_false(rsbx_deadline_passed(call.deadline));
+    assert_int_equal(hung.exit_code, -1);
+    assert_goes(&hung.out);
+    assert_int_equal(rsbx_podman_check(&hung, "podman run", &err), REPOSBX_ECANCELLED);
+    (void)close(cancel_fd);
+}
+
 /* A monitor that keeps the output open must not hold the call up. */
 static void a_helper_that_stays_does_not_hold_it_up(void **state)
 {
@@ -427,6 +467,7 @@ int main(void)
         cmocka_unit_test(complaints_are_bounded_and_do_not_block),
         cmocka_unit_test(failures_are_told_with_their_reason),
         cmocka_unit_test(the_deadline_kills_helpers_too),
+        cmocka_unit_test(a_cancel_is_heard),
         cmocka_unit_test(a_helper_that_stays_does_not_hold_it_up),
         cmocka_unit_test(who_does_not_read_gets_no_signal),
         cmocka_unit_test(a_link_carries_both_ways),

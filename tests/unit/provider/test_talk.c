@@ -136,7 +136,7 @@ static void messages_arrive_in_order(void **state)
     guest_says(fixture, RSBX_WIRE_STDOUT, 0, "abc", 3);
     guest_says(fixture, RSBX_WIRE_TRAILER, 1, "", 0);
     assert_int_equal(
-        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(5000), -1, NULL), 0);
+        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(5000), NULL), 0);
     assert_int_equal(seen.count, 2);
     assert_int_equal(seen.types[0], RSBX_WIRE_STDOUT);
     assert_string_equal(seen.first, "abc");
@@ -150,7 +150,7 @@ static void a_skipped_sequence_number_is_refused(void **state)
 
     guest_says(fixture, RSBX_WIRE_STDOUT, 1, "abc", 3);
     assert_int_equal(
-        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(5000), -1, NULL),
+        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(5000), NULL),
         REPOSBX_EPROTOCOL);
     assert_int_equal(seen.count, 0);
 }
@@ -163,7 +163,7 @@ static void bytes_that_are_no_message_are_refused(void **state)
 
     assert_int_equal(rsbx_write_all(fixture->guest_fd, "hello from a shell\n", 19), 0);
     assert_int_equal(
-        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(5000), -1, NULL),
+        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(5000), NULL),
         REPOSBX_EPROTOCOL);
 }
 
@@ -177,7 +177,7 @@ static void an_end_without_trailer_is_an_error(void **state)
     (void)close(fixture->guest_fd);
     fixture->guest_fd = -1;
     assert_int_equal(
-        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(5000), -1, NULL),
+        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(5000), NULL),
         REPOSBX_EPROTOCOL);
     assert_int_equal(seen.count, 1);
 }
@@ -188,7 +188,7 @@ static void silence_ends_at_the_deadline(void **state)
     struct seen seen = { 0 };
     const struct rsbx_talk_handler handler = { .message = note, .payload = &seen };
 
-    assert_int_equal(rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(50), -1, NULL),
+    assert_int_equal(rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(50), NULL),
                      REPOSBX_EUNAVAILABLE);
 }
 
@@ -201,9 +201,9 @@ static void a_readable_cancel_descriptor_cancels(void **state)
 
     assert_int_equal(pipe(both), 0);
     assert_int_equal(rsbx_write_all(both[1], "x", 1), 0);
-    assert_int_equal(
-        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(5000), both[0], NULL),
-        REPOSBX_ECANCELLED);
+    assert_int_equal(rsbx_talk_run(fixture->talk, &handler,
+                                   rsbx_deadline_or(rsbx_deadline_in_ms(5000), &both[0]), NULL),
+                     REPOSBX_ECANCELLED);
     (void)close(both[0]);
     (void)close(both[1]);
 }
@@ -251,7 +251,7 @@ static void sending_and_receiving_at_once_does_not_block(void **state)
         _exit(0);
     }
     assert_int_equal(
-        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(20000), -1, NULL), 0);
+        rsbx_talk_run(fixture->talk, &handler, rsbx_deadline_in_ms(20000), NULL), 0);
     assert_int_equal(seen.types[0], RSBX_WIRE_TRAILER);
     assert_int_equal(rsbx_talk_waiting(fixture->talk), 0);
 }
