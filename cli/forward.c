@@ -84,7 +84,13 @@ int rsbx_cli_stopped(const struct rsbx_cli *cli, const struct rsbx_cli_stream *s
         errno = stream->write_errno;
         (void)rsbx_cli_set_errno(err, REPOSBX_EIO, "cannot pass the output on");
     } else if (number != 0) {
-        (void)rsbx_cli_set(err, REPOSBX_ECANCELLED, "interrupted by signal %d: %s", number, then);
+        reposbx_error why = *err;
+
+        /* A hint says that something could not be removed. */
+        (void)rsbx_cli_set(err, REPOSBX_ECANCELLED, "interrupted by signal %d: %s", number,
+                           why.hint[0] != '\0' ? why.message : then);
+        if (why.hint[0] != '\0')
+            rsbx_cli_hint(err, "%s", why.hint);
         (void)rsbx_cli_fail(cli, err);
         return RSBX_CLI_SIGNAL_BASE + number;
     }

@@ -84,7 +84,8 @@ static int check(const struct options *options, reposbx_error *err)
 }
 
 static int create(reposbx_session **out, reposbx_provider *provider, const struct rsbx_cli *cli,
-                  const struct options *options, const reposbx_policy *policy, reposbx_error *err)
+                  const struct options *options, const reposbx_policy *policy, int cancel_fd,
+                  reposbx_error *err)
 {
     reposbx_spec spec = REPOSBX_SPEC_INIT;
     struct bar bar = { now_ms(), 0, 0 };
@@ -93,6 +94,7 @@ static int create(reposbx_session **out, reposbx_provider *provider, const struc
     rsbx_cli_fill_spec(&spec, &options->source, policy);
     spec.exclude_subtrees = options->exclude.items;
     spec.exclude_count = options->exclude.count;
+    spec.cancel_fd = cancel_fd;
     if (!cli->quiet && isatty(STDERR_FILENO)) {
         spec.progress = draw;
         spec.progress_payload = &bar;
@@ -109,14 +111,21 @@ static int run(const struct rsbx_cli_call *call)
     RSBX_CLI_AUTO(provider) reposbx_provider *provider = NULL;
     RSBX_CLI_AUTO(policy) reposbx_policy *policy = NULL;
     RSBX_CLI_AUTO(session) reposbx_session *session = NULL;
+    struct rsbx_cli_stream stream = { -1, 0, 0 };
     reposbx_error err = REPOSBX_ERROR_INIT;
+    int rc;
 
     if (check(options, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
     if (options->source.policy != NULL && reposbx_policy_load(&policy, options->source.policy, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
     if (rsbx_cli_open_provider(&provider, call->cli, &err) < 0 ||
-        create(&session, provider, call->cli, options, policy, &err) < 0)
+        rsbx_cli_catch_signals(&stream.cancel_fd, &err) < 0)
+        return rsbx_cli_fail(call->cli, &err);
+    rc = create(&session, provider, call->cli, options, policy, stream.cancel_fd, &err);
+    if (rc == REPOSBX_ECANCELLED)
+        return rsbx_cli_stopped(call->cli, &stream, "nothing is left", &err);
+    if (rc < 0)
         return rsbx_cli_fail(call->cli, &err);
     return rsbx_cli_print_new_session(call, provider, session);
 }
@@ -145,8 +154,9 @@ const struct rsbx_cli_command rsbx_cli_session_create = {
     .operands = "--repo DIR --revision SHA40 --image REF",
     .text = "Copies the repository at the revision into two private volumes and proves the copy "
             "from inside. Prints the session's id alone, or with --json its metadata.\n"
-            "Everything that can be refused is refused before anything is made. When it is "
-            "interrupted, 'reposbx reap' removes what it left.",
+            "Everything that can be refused is refused before anything is made.\n"
+            "An interrupt (Ctrl-C, SIGTERM, SIGHUP) removes what was made so far. A second one ends the "
+            "command at once; 'reposbx reap' removes what that left.",
     .example = "reposbx session create --repo . --revision $(git rev-parse HEAD) --image "
                "sha256:… --policy issue-bot",
     .options = table,

@@ -87,8 +87,9 @@ typedef struct reposbx_spec {
     const reposbx_policy *policy;      /* NULL: the default policy (which allows no image) */
     void (*progress)(void *payload, const reposbx_progress *progress); /* NULL: none */
     void *progress_payload;
+    int cancel_fd;                     /* readable: remove what was made, REPOSBX_ECANCELLED; -1: none */
 } reposbx_spec;
-#define REPOSBX_SPEC_INIT { 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL }
+#define REPOSBX_SPEC_INIT { 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, -1 }
 
 typedef struct reposbx_session reposbx_session;
 
@@ -360,6 +361,10 @@ int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *ses
  * named in the metadata's "left_behind". The two sessions know nothing of each other afterwards. */
 int reposbx_session_fork(reposbx_session **out, reposbx_session *session,
                          reposbx_provider *provider, reposbx_error *err);
+/* The same, which a readable cancel_fd (-1: none) ends: what was made is removed, the first session is
+ * as before (REPOSBX_ECANCELLED). */
+int reposbx_session_fork_until(reposbx_session **out, reposbx_session *session,
+                               reposbx_provider *provider, int cancel_fd, reposbx_error *err);
 
 /* ---- close, reap ---- */
 

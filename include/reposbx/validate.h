@@ -26,7 +26,8 @@ extern "C" {
 typedef struct reposbx_validate_request {
     unsigned int version;        /* 1 */
     const reposbx_spec *spec;    /* the session to make; without an image none is made, and only the
-                                    repository is asked whether the patch applies */
+                                    repository is asked whether the patch applies. Its cancel_fd is taken
+                                    from below */
     const void *patch;           /* at most limits.stdin_bytes of the policy (REPOSBX_EPOLICY) */
     size_t patch_length;
     const reposbx_exec_request *command; /* to run on the patched workspace; NULL: none. Its

@@ -262,13 +262,19 @@ int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *ses
 int reposbx_session_fork(reposbx_session **out, reposbx_session *session,
                          reposbx_provider *provider, reposbx_error *err)
 {
+    return reposbx_session_fork_until(out, session, provider, -1, err);
+}
+
+int reposbx_session_fork_until(reposbx_session **out, reposbx_session *session,
+                               reposbx_provider *provider, int cancel_fd, reposbx_error *err)
+{
     struct rsbx_session *own = NULL;
     int rc;
 
     if (out == NULL || session == NULL || provider == NULL)
         return missing(out == NULL ? "out" : session == NULL ? "session" : "provider", err);
     (void)pthread_mutex_lock(&session->mutex);
-    rc = rsbx_session_fork(&own, provider->state, session->own, err);
+    rc = rsbx_session_fork(&own, provider->state, session->own, cancel_fd, err);
     (void)pthread_mutex_unlock(&session->mutex);
     return rc != 0 ? rc : wrap(out, own, err);
 }

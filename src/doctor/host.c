@@ -111,7 +111,8 @@ static void judge_socket(struct rsbx_doctor *doctor, const char *address)
 static void judge_engine(struct rsbx_doctor *doctor, const char *address)
 {
     reposbx_error err = REPOSBX_ERROR_INIT;
-    struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
+    struct rsbx_deadline deadline =
+        rsbx_deadline_or(rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &doctor->options->cancel_fd);
     int rc = rsbx_provider_open(&doctor->engine, address, 0, deadline, &err);
     bool imitation = rc == REPOSBX_EPOLICY;
 
@@ -129,8 +130,8 @@ static void judge_engine(struct rsbx_doctor *doctor, const char *address)
         rsbx_doctor_skip(doctor, "engine_genuine", "the engine does not answer");
     if (rc != 0)
         return;
-    rc = doctor->engine->ops->host(&doctor->host, doctor->engine,
-                                   rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &err);
+    deadline = rsbx_deadline_or(rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &doctor->options->cancel_fd);
+    rc = doctor->engine->ops->host(&doctor->host, doctor->engine, deadline, &err);
     doctor->has_host = rc == 0;
     if (rc != 0)
         rsbx_doctor_judge(doctor, "engine_facts", rc, &err, "");

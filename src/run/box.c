@@ -56,19 +56,20 @@ static int launch(struct rsbx_warm *warm, const struct rsbx_run_box *box, reposb
     if (rc != 0)
         return rc;
     warm->link = link;
-    rc = rsbx_talk_greet(&warm->hello, warm->talk, rsbx_deadline_in_ms(RSBX_HELLO_MS), err);
+    rc = rsbx_talk_greet(&warm->hello, warm->talk,
+                         rsbx_deadline_or(rsbx_deadline_in_ms(RSBX_HELLO_MS), box->cancel_fd), err);
     if (rc != 0)
         rc = warm->engine->ops->explain(link, rc, err);
     return rc == 0 ? compare(warm, box, err) : rc;
 }
 
 static int make(struct rsbx_warm *warm, struct rsbx_runner *runner, const char *role, bool again,
-                reposbx_error *err)
+                const int *cancel_fd, reposbx_error *err)
 {
     const char *reference = rsbx_run_image(warm->language, runner->policy);
     struct rsbx_run_box box;
     int rc = rsbx_run_prepare(&warm->image, &runner->place, warm->engine, warm->live, runner->policy,
-                              reference, again, err);
+                              reference, again, cancel_fd, err);
 
     if (rc == 0)
         rc = rsbx_run_new_name(warm->name, err);
@@ -77,6 +78,7 @@ static int make(struct rsbx_warm *warm, struct rsbx_runner *runner, const char *
     if (rc != 0)
         return rc;
     box = rsbx_run_box(runner->policy, &warm->limits, warm->name, warm->image.id, role);
+    box.cancel_fd = cancel_fd;
     rc = launch(warm, &box, err);
     if (rc != 0) {
         reposbx_error removal = REPOSBX_ERROR_INIT;
@@ -91,18 +93,18 @@ static int make(struct rsbx_warm *warm, struct rsbx_runner *runner, const char *
 int rsbx_warm_make(struct rsbx_warm *out, struct rsbx_runner *runner,
                    struct rsbx_run_engine *engine, struct rsbx_live *live,
                    const struct rsbx_run_language *language, const reposbx_limits *limits,
-                   const char *role, reposbx_error *err)
+                   const char *role, const int *cancel_fd, reposbx_error *err)
 {
     struct rsbx_warm warm = { .engine = engine, .live = live, .language = language,
                               .limits = *limits };
     struct rsbx_image_facts facts = { .id = "" };
-    int rc = make(&warm, runner, role, false, err);
+    int rc = make(&warm, runner, role, false, cancel_fd, err);
 
     /* Whether it failed since the image of the record is gone. */
     if (rc == REPOSBX_EUNAVAILABLE || rc == REPOSBX_ENOTFOUND) {
         if (warm.image.id[0] != '\0' &&
             engine->ops->image(&facts, engine, warm.image.id, NULL) == REPOSBX_EUNAVAILABLE)
-            rc = make(&warm, runner, role, true, err);
+            rc = make(&warm, runner, role, true, cancel_fd, err);
         rsbx_image_facts_dispose(&facts);
     }
     if (rc == 0)

@@ -125,7 +125,7 @@ static int docker_bake(char **image_id, struct rsbx_run_engine *engine,
     spec.read_only_root = false; /* it never runs; the engine unpacks into its root */
     if (rc == 0)
         rc = rsbx_docker_bake(image_id, provider, &spec, files, sizeof files / sizeof files[0],
-                              soon(), err);
+                              rsbx_deadline_or(soon(), box->cancel_fd), err);
     return rc;
 }
 
@@ -135,6 +135,7 @@ static int docker_launch(struct rsbx_link **out, struct rsbx_run_engine *engine,
     RSBX_AUTO(rsbx_provider) rsbx_provider_ptr provider = NULL;
     RSBX_AUTO(rsbx_text) char *profile = NULL;
     struct rsbx_slot_spec spec;
+    struct rsbx_deadline deadline = rsbx_deadline_or(soon(), box->cancel_fd);
     int rc = read_profile(&profile, box->seccomp_profile, err);
 
     if (rc == 0)
@@ -142,8 +143,8 @@ static int docker_launch(struct rsbx_link **out, struct rsbx_run_engine *engine,
     if (rc != 0)
         return rc;
     spec = slot_spec(box, profile);
-    rc = provider->ops->launch(provider, &spec, soon(), err);
-    return rc == 0 ? provider->ops->connect(out, provider, box->name, NULL, soon(), err) : rc;
+    rc = provider->ops->launch(provider, &spec, deadline, err);
+    return rc == 0 ? provider->ops->connect(out, provider, box->name, NULL, deadline, err) : rc;
 }
 
 static int docker_explain(struct rsbx_link *link, int code, reposbx_error *err)

@@ -77,6 +77,7 @@ struct rsbx_run_box {
     bool network, read_only_root;
     const char *seccomp_profile;  /* path, or NULL */
     const char *runtime;          /* or NULL */
+    const int *cancel_fd;         /* readable: what is being made is given up; NULL, or -1 there: none */
 };
 struct rsbx_run_box rsbx_run_box(const reposbx_policy *policy, const reposbx_limits *limits,
                                  const char *name, const char *image, const char *role);
@@ -167,7 +168,7 @@ struct rsbx_run_image {
 int rsbx_run_prepare(struct rsbx_run_image *out, const struct rsbx_run_place *place,
                      struct rsbx_run_engine *engine, struct rsbx_live *live,
                      const reposbx_policy *policy, const char *reference, bool again,
-                     reposbx_error *err);
+                     const int *cancel_fd, reposbx_error *err);
 
 /* -- route.c -- */
 enum rsbx_run_route { RSBX_ROUTE_CONTAINER, RSBX_ROUTE_WASM };
@@ -206,7 +207,7 @@ int rsbx_run_new_name(char out[RSBX_RUN_NAME_BYTES], reposbx_error *err);
 int rsbx_warm_make(struct rsbx_warm *out, struct rsbx_runner *runner,
                    struct rsbx_run_engine *engine, struct rsbx_live *live,
                    const struct rsbx_run_language *language, const reposbx_limits *limits,
-                   const char *role, reposbx_error *err);
+                   const char *role, const int *cancel_fd, reposbx_error *err);
 /* "podman", "docker", "wasm" */
 const char *rsbx_warm_engine(const struct rsbx_warm *warm);
 /* Whether it still waits: it has not ended, and has said nothing. */

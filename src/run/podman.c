@@ -134,7 +134,8 @@ static int podman_destroy(struct rsbx_run_engine *engine, const char *name, stru
 
 /* ---- the image with the guest in it ---- */
 
-static int put_guest(struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
+static int put_guest(struct rsbx_run_engine *engine, const char *name, const int *cancel_fd,
+                     reposbx_error *err)
 {
     static const struct rsbx_tar_member members[] = {
         { .path = "reposbx/", .mode = 0755 },
@@ -165,6 +166,7 @@ static int put_guest(struct rsbx_run_engine *engine, const char *name, reposbx_e
     if (rc != 0)
         return rc;
     call = make_call(argv, 1024);
+    call.deadline = rsbx_deadline_or(call.deadline, cancel_fd);
     call.input = tar.data;
     call.input_length = tar.length;
     if (mkdtemp(tmpdir) == NULL)
@@ -178,7 +180,8 @@ static int put_guest(struct rsbx_run_engine *engine, const char *name, reposbx_e
 }
 
 /* What the container's file holds now, against what was put. */
-static int check_guest(struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
+static int check_guest(struct rsbx_run_engine *engine, const char *name, const int *cancel_fd,
+                       reposbx_error *err)
 {
     RSBX_AUTO(rsbx_buf) struct rsbx_buf tar = RSBX_BUF_INIT(16U * 1024U * 1024U);
     RSBX_AUTO(rsbx_buf) struct rsbx_buf bytes = RSBX_BUF_INIT(rsbx_guest_binary_size);
@@ -193,6 +196,7 @@ static int check_guest(struct rsbx_run_engine *engine, const char *name, reposbx
     }
     argv[1] = where;
     call = make_call(argv, tar.limit);
+    call.deadline = rsbx_deadline_or(call.deadline, cancel_fd);
     rc = rsbx_podman_text(&tar, podman_of(engine), &call, "podman cp", err);
     if (rc == 0)
         rc = rsbx_tar_read_file(&bytes, "reposbx-guest", tar.data, tar.length, err);
@@ -203,13 +207,15 @@ static int check_guest(struct rsbx_run_engine *engine, const char *name, reposbx
 }
 
 static int commit(char **image_id, struct rsbx_run_engine *engine, const char *name,
-                  reposbx_error *err)
+                  const int *cancel_fd, reposbx_error *err)
 {
     const char *const argv[] = { "commit", "--quiet", "--pause=false", name, NULL };
     RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(1024);
     struct rsbx_podman_call call = make_call(argv, 1024);
-    int rc = rsbx_podman_text(&text, podman_of(engine), &call, "podman commit", err);
+    int rc;
 
+    call.deadline = rsbx_deadline_or(call.deadline, cancel_fd);
+    rc = rsbx_podman_text(&text, podman_of(engine), &call, "podman commit", err);
     if (rc != 0)
         return rc;
     if (text.length < 64)
@@ -233,16 +239,17 @@ static int podman_bake(char **image_id, struct rsbx_run_engine *engine,
     if (rc != 0)
         return rc;
     call = make_call((const char *const *)argv, 4096);
+    call.deadline = rsbx_deadline_or(call.deadline, box->cancel_fd);
     rc = rsbx_podman_run(&answer, podman_of(engine), &call, err);
     rsbx_run_argv_free(argv);
     if (rc == 0)
         rc = rsbx_podman_check(&answer, "podman create", err);
     if (rc == 0)
-        rc = put_guest(engine, box->name, err);
+        rc = put_guest(engine, box->name, box->cancel_fd, err);
     if (rc == 0)
-        rc = check_guest(engine, box->name, err);
+        rc = check_guest(engine, box->name, box->cancel_fd, err);
     if (rc == 0)
-        rc = commit(image_id, engine, box->name, err);
+        rc = commit(image_id, engine, box->name, box->cancel_fd, err);
     removed = remove_by_name(engine, box->name, &removal);
     if (rc == 0 && removed != 0) {
         free(*image_id);

@@ -131,7 +131,8 @@ static int find_base(char base_id[80], const struct rsbx_run_place *place,
 }
 
 static int bake(char image_id[80], struct rsbx_run_engine *engine, struct rsbx_live *live,
-                const reposbx_policy *policy, const char *base_id, reposbx_error *err)
+                const reposbx_policy *policy, const char *base_id, const int *cancel_fd,
+                reposbx_error *err)
 {
     RSBX_AUTO(rsbx_text) char *made = NULL;
     char name[RSBX_RUN_NAME_BYTES] = ""; /* made below; the box borrows it */
@@ -142,6 +143,7 @@ static int bake(char image_id[80], struct rsbx_run_engine *engine, struct rsbx_l
         rc = rsbx_live_make(live, name, err);
     if (rc != 0)
         return rc;
+    box.cancel_fd = cancel_fd;
     rc = engine->ops->bake(&made, engine, &box, err);
     if (rc == 0)
         rsbx_live_gone(live, name);
@@ -155,7 +157,7 @@ static int bake(char image_id[80], struct rsbx_run_engine *engine, struct rsbx_l
 static int find_image(char image_id[80], const struct rsbx_run_place *place,
                       struct rsbx_run_engine *engine, struct rsbx_live *live,
                       const reposbx_policy *policy, const char *base_id, bool again,
-                      reposbx_error *err)
+                      const int *cancel_fd, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_fd) int folder_fd = -1;
     RSBX_AUTO(rsbx_fd) int lock_fd = -1;
@@ -182,7 +184,7 @@ static int find_image(char image_id[80], const struct rsbx_run_place *place,
     rsbx_image_facts_dispose(&facts);
     if (there)
         return REPOSBX_OK;
-    rc = bake(image_id, engine, live, policy, base_id, err);
+    rc = bake(image_id, engine, live, policy, base_id, cancel_fd, err);
     if (rc == 0)
         rc = remember(folder_fd, key,
                       json_pack("{s:s, s:s, s:s, s:s}", "engine", engine->address, "base_id", base_id,
@@ -194,13 +196,13 @@ static int find_image(char image_id[80], const struct rsbx_run_place *place,
 int rsbx_run_prepare(struct rsbx_run_image *out, const struct rsbx_run_place *place,
                      struct rsbx_run_engine *engine, struct rsbx_live *live,
                      const reposbx_policy *policy, const char *reference, bool again,
-                     reposbx_error *err)
+                     const int *cancel_fd, reposbx_error *err)
 {
     struct rsbx_run_image image;
     int rc = find_base(image.base_id, place, engine, policy, reference, again, err);
 
     if (rc == 0)
-        rc = find_image(image.id, place, engine, live, policy, image.base_id, again, err);
+        rc = find_image(image.id, place, engine, live, policy, image.base_id, again, cancel_fd, err);
     if (rc == 0)
         *out = image;
     return rc;

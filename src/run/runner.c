@@ -196,7 +196,7 @@ int rsbx_runner_available(struct rsbx_runner *runner, const char *language, repo
         rc = rsbx_runner_engine(&engine, &live, runner, err);
     if (rc == 0)
         rc = rsbx_run_prepare(&image, &runner->place, engine, live, runner->policy, reference, false,
-                              err);
+                              NULL, err);
     return rc;
 }
 
@@ -310,7 +310,7 @@ static int run_once(reposbx_run_result *out, struct rsbx_runner *runner,
         rc = rsbx_runner_engine(&engine, &live, runner, err);
         if (rc == 0)
             rc = rsbx_warm_make(&warm, runner, engine, live, order.language, &order.limits, "run",
-                                err);
+                                &spec->cancel_fd, err);
     }
     if (rc != 0)
         return rc;
@@ -346,7 +346,9 @@ static int start_container(struct rsbx_warm *out, struct rsbx_runner *runner,
 
     if (rc == 0)
         rc = rsbx_runner_engine(&engine, &live, runner, err);
-    return rc == 0 ? rsbx_warm_make(out, runner, engine, live, language, limits, "warm", err) : rc;
+    return rc == 0 ? rsbx_warm_make(out, runner, engine, live, language, limits, "warm", NULL,
+                                     err)
+                    : rc;
 }
 
 /* Looked at afresh for each: what waits is what would be started now. */

@@ -172,7 +172,7 @@ static int put_all(struct rsbx_talk *talk, const struct rsbx_ask *ask, reposbx_e
 /* Waits until the engine says that the container has stopped. The guest ends behind its trailer. */
 static int see_end(struct rsbx_session *session, const char *slot, reposbx_error *err)
 {
-    struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
+    struct rsbx_deadline deadline = rsbx_session_deadline(session, RSBX_ENGINE_CALL_MS);
 
     for (;;) {
         struct timespec pause = { .tv_sec = 0, .tv_nsec = END_POLL_NS };
@@ -209,7 +209,7 @@ int rsbx_session_ask(struct rsbx_trailer *trailer, struct rsbx_session *session,
     if (rc == 0)
         rc = put_all(slot.talk, ask, err);
     if (rc == 0)
-        rc = rsbx_talk_run(slot.talk, &handler, rsbx_deadline_in_ms(ask->deadline_ms), err);
+        rc = rsbx_talk_run(slot.talk, &handler, rsbx_session_deadline(session, ask->deadline_ms), err);
     if (asking.failure.code != 0) {
         /* The guest's own words say more than what followed from them. */
         if (err != NULL)

@@ -2,7 +2,8 @@
 /*
  * Making a session. First everything is asked and checked (request, repository, host, image): up to
  * there nothing exists anywhere. Then the folder with its lock, and from then on every object is
- * journaled before it is made; a failure clears what the journal names and forgets the folder.
+ * journaled before it is made; a failure clears what the journal names and forgets the folder. So does
+ * a cancel, which every wait of a creation hears and no wait of the clearing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -159,6 +160,7 @@ static int start_source(struct creation *creation, reposbx_error *err)
         rsbx_source_options_of(creation->policy, creation->spec->repo, creation->spec->revision);
     creation->source_options.excludes = (const char *const *)creation->excludes.list;
     creation->source_options.exclude_count = creation->excludes.count;
+    creation->source_options.cancel_fd = &creation->spec->cancel_fd;
     if (creation->spec->progress != NULL) {
         reposbx_progress progress = { .step = "check" };
 
@@ -170,7 +172,8 @@ static int start_source(struct creation *creation, reposbx_error *err)
 static int check_engine(struct creation *creation, const struct rsbx_state *state,
                         reposbx_error *err)
 {
-    struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
+    struct rsbx_deadline deadline =
+        rsbx_deadline_or(rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &creation->spec->cancel_fd);
     int rc = rsbx_provider_open(&creation->provider, state->engine, 0, deadline, err);
 
     if (rc == 0)
@@ -369,6 +372,7 @@ static int make_folder(struct rsbx_session **out, struct rsbx_state *state,
     creation->provider = NULL;
     session->seccomp_profile = creation->seccomp_profile;
     creation->seccomp_profile = NULL;
+    session->cancel_fd = creation->spec->cancel_fd;
     rc = join(session, creation, err);
     if (rc == 0)
         rc = make_metadata(session, creation, err);
@@ -536,6 +540,7 @@ void rsbx_session_undo(struct rsbx_session *session, struct rsbx_state *state, r
     if (session == NULL)
         return;
     memcpy(id, session->id, sizeof id);
+    session->cancel_fd = -1; /* what is left to do is not cancelled */
     rc = rsbx_session_clear(session, &left);
     if (rc == 0)
         rc = rsbx_session_forget(state, id, &left);
@@ -579,6 +584,7 @@ int rsbx_session_create(struct rsbx_session **out, struct rsbx_state *state,
         rsbx_session_undo(session, state, err);
         return rc;
     }
+    session->cancel_fd = -1; /* it was the request's */
     *out = session;
     return REPOSBX_OK;
 }

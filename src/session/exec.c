@@ -564,6 +564,7 @@ int rsbx_session_exec(reposbx_exec_result *out, struct rsbx_session *session,
     struct order order;
     struct rsbx_slot slot;
     struct rsbx_slot_want want;
+    int outer_cancel_fd = session->cancel_fd;
     int rc;
 
     if (err == NULL)
@@ -578,10 +579,11 @@ int rsbx_session_exec(reposbx_exec_result *out, struct rsbx_session *session,
         return rsbx_session_refused(session, "exec", rc, err);
     want = rsbx_want_command(session);
     want.limits = order.limits;
-    want.cancel_fd = &request->cancel_fd;
     (void)snprintf(order.command_id, sizeof order.command_id, "cmd-%06" PRIu64,
                    session->commands_made + 1);
+    session->cancel_fd = request->cancel_fd;
     rc = rsbx_slot_take(&slot, session, &want, err);
+    session->cancel_fd = outer_cancel_fd;
     if (rc != 0)
         return rsbx_session_refused(session, "exec", rc, err);
     running.session = session;

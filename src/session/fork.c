@@ -223,7 +223,7 @@ static int take_over(struct rsbx_session *session, struct rsbx_session *from, re
         rc = reposbx_policy_parse(&session->policy, policy, strlen(policy), err);
     if (rc == 0)
         rc = rsbx_provider_open(&session->provider, session->engine, from->provider->known,
-                                rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
+                                rsbx_session_deadline(session, RSBX_ENGINE_CALL_MS), err);
     return rc;
 }
 
@@ -245,15 +245,17 @@ static int make_metadata(struct rsbx_session *session, const struct rsbx_session
 
 /* The folder, and the workspace as it was when the first session began. */
 static int begin(struct rsbx_session *session, struct rsbx_state *state, struct rsbx_session *from,
-                 bool changed, reposbx_error *err)
+                 bool changed, int cancel_fd, reposbx_error *err)
 {
     const struct rsbx_stores_order stores = { .new_guest = false, .new_baseline = false };
     const struct rsbx_snapshot_order order = { .max_files = from->policy->max_files,
                                                .no_slots = changed };
     struct rsbx_joined joined = RSBX_JOINED_INIT;
     struct rsbx_snapshot snapshot = { .notes = NULL };
-    int rc = take_over(session, from, err);
+    int rc;
 
+    session->cancel_fd = cancel_fd;
+    rc = take_over(session, from, err);
     if (rc == 0)
         rc = rsbx_join_of(&joined, session, from, err);
     if (rc == 0)
@@ -297,11 +299,12 @@ static int tell(struct rsbx_session *session, struct rsbx_session *from, const s
 }
 
 int rsbx_session_fork(struct rsbx_session **out, struct rsbx_state *state,
-                      struct rsbx_session *from, reposbx_error *err)
+                      struct rsbx_session *from, int cancel_fd, reposbx_error *err)
 {
     struct rsbx_session *session = NULL;
     struct spool spool = { .file = NULL };
     reposbx_error own = REPOSBX_ERROR_INIT;
+    int outer_cancel_fd = from->cancel_fd;
     int rc;
 
     if (err == NULL)
@@ -314,10 +317,12 @@ int rsbx_session_fork(struct rsbx_session **out, struct rsbx_state *state,
     rc = rsbx_session_begin(&session, state, err);
     if (rc == 0)
         rc = open_spool(&spool, session, err);
+    from->cancel_fd = cancel_fd;
     if (rc == 0)
         rc = pack(&spool, from, err);
+    from->cancel_fd = outer_cancel_fd;
     if (rc == 0)
-        rc = begin(session, state, from, spool.packed.nodes > 0, err);
+        rc = begin(session, state, from, spool.packed.nodes > 0, cancel_fd, err);
     RSBX_FAULT("fork.begun");
     if (rc == 0 && spool.packed.nodes > 0)
         rc = rsbx_session_unpack(session, refill, &spool, &spool.packed,
@@ -330,6 +335,7 @@ int rsbx_session_fork(struct rsbx_session **out, struct rsbx_state *state,
         rsbx_session_undo(session, state, err);
         return rc;
     }
+    session->cancel_fd = -1; /* it was the request's */
     *out = session;
     return REPOSBX_OK;
 }

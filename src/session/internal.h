@@ -66,9 +66,12 @@ struct rsbx_session {
     struct rsbx_journal journal; /* as far as it was read, see rsbx_journal_follow */
     struct rsbx_hello observed; /* of the last container that this process spoke to */
     bool has_observed;
+    int cancel_fd; /* readable: what is made or asked now is given up; -1: nobody cancels */
 };
 
 /* -- store.c: folders and documents -- */
+/* For what makes or asks something: it hears the session's cancel. What clears up takes a plain one. */
+struct rsbx_deadline rsbx_session_deadline(const struct rsbx_session *session, uint64_t milliseconds);
 int rsbx_session_folder(struct rsbx_session **out, struct rsbx_state *state, const char *id,
                         bool make, reposbx_error *err);
 int rsbx_session_take_lock(struct rsbx_session *session, reposbx_error *err);
@@ -190,7 +193,6 @@ struct rsbx_slot_want {
     int upper;                 /* the same, of an overlay's upper layer */
     reposbx_limits limits;
     bool network, read_only_root;
-    const int *cancel_fd;      /* readable: wait no longer for a slot; NULL, or -1 there: none */
 };
 int rsbx_hello_check(const struct rsbx_hello *hello, const struct rsbx_slot_want *want,
                      reposbx_error *err);

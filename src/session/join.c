@@ -42,7 +42,7 @@ static int known_store(char store[RSBX_NAME_BYTES], char owner[REPOSBX_SESSION_I
     if (rc != 0)
         return rc;
     rc = session->provider->ops->make_store(session->provider, &spec,
-                                            rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &why);
+                                            rsbx_session_deadline(session, RSBX_ENGINE_CALL_MS), &why);
     if (rc == REPOSBX_ENOTFOUND)
         return rsbx_shared_unpublish(shared, err); /* somebody removed it: it is filled anew */
     if (rc != 0) {

@@ -147,7 +147,8 @@ static _Noreturn void keep(struct work *work)
     char byte;
 
     (void)alarm(STUCK_SECONDS);
-    session->provider = NULL; /* the parent's connection is the parent's */
+    session->provider = NULL; /* the parent's connection is the parent's, and so is its cancel */
+    session->cancel_fd = -1;
     if (rsbx_session_provider(session, &why) != 0 || rsbx_journal_sync(session, &why) != 0) {
         report_fault(session, &why);
         _exit(1);

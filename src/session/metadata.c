@@ -118,7 +118,7 @@ int rsbx_session_provider(struct rsbx_session *session, reposbx_error *err)
         return REPOSBX_OK;
     return rsbx_provider_open(&session->provider, session->engine,
                               json_is_integer(known) ? (unsigned int)json_integer_value(known) : 0,
-                              rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
+                              rsbx_session_deadline(session, RSBX_ENGINE_CALL_MS), err);
 }
 
 int rsbx_session_audit(struct rsbx_session *session, reposbx_error *err)

@@ -59,7 +59,7 @@ int rsbx_artifact_verify(reposbx_artifact_bundle *out, const char *path, reposbx
 int rsbx_repository_tree(char tree[41], const char *repo, const char *revision,
                          const reposbx_policy *policy, reposbx_error *err);
 int rsbx_session_fork(struct rsbx_session **out, struct rsbx_state *state,
-                      struct rsbx_session *from, reposbx_error *err);
+                      struct rsbx_session *from, int cancel_fd, reposbx_error *err);
 int rsbx_validate(reposbx_validate_result *out, struct rsbx_state *state,
                   const reposbx_validate_request *request, reposbx_error *err);
 void rsbx_validate_result_dispose(reposbx_validate_result *result);

@@ -53,10 +53,8 @@ void rsbx_shared_release(struct rsbx_shared *shared)
     shared->lock_fd = shared->dir_fd = -1;
 }
 
-static int lock_folder(struct rsbx_shared *shared, uint64_t wait_ms, reposbx_error *err)
+static int lock_folder(struct rsbx_shared *shared, struct rsbx_deadline deadline, reposbx_error *err)
 {
-    struct rsbx_deadline deadline = rsbx_deadline_in_ms(wait_ms);
-
     shared->lock_fd =
         openat(shared->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (shared->lock_fd < 0)
@@ -68,6 +66,8 @@ static int lock_folder(struct rsbx_shared *shared, uint64_t wait_ms, reposbx_err
             return rsbx_fail_errno(err, REPOSBX_EIO, "cannot lock %s", shared->key);
         if (rsbx_deadline_passed(deadline))
             return rsbx_fail(err, REPOSBX_EBUSY, "another session is filling %s", shared->key);
+        if (rsbx_check_cancelled(deadline.cancel_fd, err) != 0)
+            return REPOSBX_ECANCELLED;
         (void)nanosleep(&pause, NULL);
     }
     return REPOSBX_OK;
@@ -87,7 +87,7 @@ static bool still_there(const struct rsbx_shared *shared, int shared_fd)
 
 /* Opens and locks STATE/shared/KEY; ENOTFOUND when it is not there and not to be made. */
 static int enter(struct rsbx_shared *out, int shared_fd, const char *key, bool make,
-                 uint64_t wait_ms, reposbx_error *err)
+                 struct rsbx_deadline deadline, reposbx_error *err)
 {
     struct rsbx_shared shared = RSBX_SHARED_INIT;
 
@@ -103,7 +103,7 @@ static int enter(struct rsbx_shared *out, int shared_fd, const char *key, bool m
         if (shared.dir_fd < 0)
             return rsbx_fail_errno(err, errno == ENOENT ? REPOSBX_ENOTFOUND : REPOSBX_EIO,
                                    "cannot open the folder of %s", key);
-        rc = lock_folder(&shared, wait_ms, err);
+        rc = lock_folder(&shared, deadline, err);
         if (rc == 0 && still_there(&shared, shared_fd)) {
             *out = shared;
             return REPOSBX_OK;
@@ -155,7 +155,7 @@ int rsbx_shared_hold(struct rsbx_shared *out, struct rsbx_session *session, cons
     int rc = open_shared_fd(&shared_fd, session->state_fd, err);
 
     if (rc == 0)
-        rc = enter(&shared, shared_fd, key, true, RSBX_READER_MS, err);
+        rc = enter(&shared, shared_fd, key, true, rsbx_session_deadline(session, RSBX_READER_MS), err);
     if (rc == 0)
         rc = load_record(&shared, err);
     if (rc == 0)
@@ -314,7 +314,7 @@ static int leave_one(struct rsbx_session *session, int shared_fd, const char *ke
 {
     struct rsbx_shared shared = RSBX_SHARED_INIT;
     size_t others = 0;
-    int rc = enter(&shared, shared_fd, key, false, RSBX_READER_MS, err);
+    int rc = enter(&shared, shared_fd, key, false, rsbx_deadline_in_ms(RSBX_READER_MS), err);
 
     if (rc == REPOSBX_ENOTFOUND)
         return REPOSBX_OK;
@@ -397,7 +397,7 @@ static int reap_one(struct rsbx_state *state, int shared_fd, const char *key, bo
     reposbx_error why = REPOSBX_ERROR_INIT;
     const char *engine = NULL;
     size_t users = 0;
-    int rc = enter(&shared, shared_fd, key, false, 0, &why);
+    int rc = enter(&shared, shared_fd, key, false, rsbx_deadline_in_ms(0), &why);
 
     if (rc == REPOSBX_EBUSY || rc == REPOSBX_ENOTFOUND)
         return REPOSBX_OK;

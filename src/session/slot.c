@@ -155,7 +155,7 @@ int rsbx_slot_launch(struct rsbx_session *session, const struct rsbx_slot_want *
     spec.mounts = mounts;
     spec.mount_count = fill_mounts(mounts, &names, want);
     return session->provider->ops->launch(session->provider, &spec,
-                                          rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
+                                          rsbx_session_deadline(session, RSBX_ENGINE_CALL_MS), err);
 }
 
 /* Whether the request has lower limits than those that slots wait with. */
@@ -177,15 +177,16 @@ static int greet(struct rsbx_slot *slot, struct rsbx_session *session,
     struct rsbx_link *link = NULL;
     int rc = session->provider->ops->connect(&link, session->provider, slot->name,
                                              adjust ? &lower : NULL,
-                                             rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
+                                             rsbx_session_deadline(session, RSBX_ENGINE_CALL_MS),
+                                             err);
 
     if (rc == 0)
         rc = rsbx_talk_open(&slot->talk, link, err);
     if (rc == 0)
         rc = rsbx_talk_greet(
             &slot->hello, slot->talk,
-            rsbx_deadline_in_ms(
-                waiting ? WAITING_HELLO_MS + session->provider->ops->connect_ms : RSBX_HELLO_MS),
+            rsbx_session_deadline(
+                session, waiting ? WAITING_HELLO_MS + session->provider->ops->connect_ms : RSBX_HELLO_MS),
             err);
     if (rc == 0)
         rc = rsbx_hello_check(&slot->hello, want, err);
@@ -234,12 +235,11 @@ static int find_waiting(char name[RSBX_NAME_BYTES], bool *coming, struct rsbx_se
     return REPOSBX_OK;
 }
 
-/* Until somebody writes to the journal, and not for long: a keeper that was killed writes nothing.
- * True when the request was cancelled. */
-static bool pause_for(int journal_watch, const struct rsbx_slot_want *want)
+/* Until somebody writes to the journal, and not for long: a keeper that was killed writes nothing. */
+static void pause_for(int journal_watch, struct rsbx_deadline deadline)
 {
     struct pollfd ready[] = {
-        { .fd = want->cancel_fd != NULL ? *want->cancel_fd : -1, .events = POLLIN },
+        { .fd = rsbx_deadline_cancel_fd(deadline), .events = POLLIN },
         { .fd = journal_watch, .events = POLLIN },
     };
     char events[4096];
@@ -247,14 +247,13 @@ static bool pause_for(int journal_watch, const struct rsbx_slot_want *want)
     (void)poll(ready, 2, journal_watch >= 0 ? WATCHED_PAUSE_MS : BLIND_PAUSE_MS);
     if ((ready[1].revents & POLLIN) != 0)
         (void)!read(journal_watch, events, sizeof events);
-    return ready[0].revents != 0;
 }
 
 /* The name of a waiting slot, "" when there is none: waits for one that a keeper is making. */
 static int await_slot(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
                       const struct rsbx_slot_want *want, reposbx_error *err)
 {
-    struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
+    struct rsbx_deadline deadline = rsbx_session_deadline(session, RSBX_ENGINE_CALL_MS);
     RSBX_AUTO(rsbx_fd) int watch = -1;
 
     for (bool first = true;; first = false) {
@@ -264,10 +263,13 @@ static int await_slot(char name[RSBX_NAME_BYTES], struct rsbx_session *session,
 
         if (rc != 0 || name[0] != '\0' || !coming || !alive || rsbx_deadline_passed(deadline))
             return rc;
+        rc = rsbx_check_cancelled(deadline.cancel_fd, err);
+        if (rc != 0)
+            return rc;
         if (first)
             watch = rsbx_journal_watch(session); /* and look once more: it may have been written since */
-        else if (pause_for(watch, want))
-            return rsbx_fail(err, REPOSBX_ECANCELLED, "cancelled before the command was started");
+        else
+            pause_for(watch, deadline);
     }
 }
 
@@ -405,7 +407,7 @@ int rsbx_session_seed(struct rsbx_session *session, const struct rsbx_slot_want 
         rc = rsbx_journal_sync(session, err);
     if (rc == 0)
         rc = session->provider->ops->seed(session->provider, &spec, files, count,
-                                          rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
+                                          rsbx_session_deadline(session, RSBX_ENGINE_CALL_MS), err);
     if (rc == 0)
         rc = rsbx_journal_gone(session, RSBX_OBJECT_SLOT, name, err);
     return rc;

@@ -192,7 +192,8 @@ static int seal_or_fall_back(struct filling *filling, struct rsbx_session *sessi
 {
     int rc = seal(filling, session, err);
 
-    if (rc == 0 || filling->order->fall_back == NULL || !rsbx_session_overlay(session))
+    if (rc == 0 || rc == REPOSBX_ECANCELLED || filling->order->fall_back == NULL ||
+        !rsbx_session_overlay(session))
         return rc;
     rc = filling->order->fall_back(session, err);
     return rc == 0 ? seal(filling, session, err) : rc;

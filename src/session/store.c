@@ -215,6 +215,7 @@ int rsbx_session_folder(struct rsbx_session **out, struct rsbx_state *state, con
     if (session == NULL)
         return rsbx_fail_memory(err);
     session->dir_fd = session->audit_fd = session->lock_fd = session->journal_fd = -1;
+    session->cancel_fd = -1;
     (void)snprintf(session->id, sizeof session->id, "%s", id);
     session->state_fd = fcntl(state->dir_fd, F_DUPFD_CLOEXEC, 3);
     if (session->state_fd < 0)
@@ -278,6 +279,11 @@ int rsbx_session_forget(struct rsbx_state *state, const char *id, reposbx_error 
     if (rc == 0)
         rc = rsbx_sync_fd(state->sessions_fd, "the state folder", err);
     return rc;
+}
+
+struct rsbx_deadline rsbx_session_deadline(const struct rsbx_session *session, uint64_t milliseconds)
+{
+    return rsbx_deadline_or(rsbx_deadline_in_ms(milliseconds), &session->cancel_fd);
 }
 
 void rsbx_session_free(struct rsbx_session *session)

@@ -30,7 +30,8 @@ static int make_store(struct rsbx_session *session, const char *name, bool overl
     rc = rsbx_journal_make(session, RSBX_OBJECT_STORE, name, err);
     if (rc == 0)
         rc = session->provider->ops->make_store(session->provider, &spec,
-                                                rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
+                                                rsbx_session_deadline(session, RSBX_ENGINE_CALL_MS),
+                                                err);
     RSBX_FAULT("create.store");
     return rc;
 }

@@ -11,7 +11,6 @@
  *  3. The command runs on a workspace whose diff has proved to be the patch's, or not at all.
  */
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,11 +67,7 @@ void rsbx_validate_result_dispose(reposbx_validate_result *result)
 
 static int check_cancelled(const struct validation *validation, reposbx_error *err)
 {
-    struct pollfd poll_fd = { .fd = validation->request->cancel_fd, .events = POLLIN };
-
-    return poll_fd.fd >= 0 && poll(&poll_fd, 1, 0) > 0
-               ? rsbx_fail(err, REPOSBX_ECANCELLED, "cancelled by the caller")
-               : REPOSBX_OK;
+    return rsbx_check_cancelled(&validation->request->cancel_fd, err);
 }
 
 /* ---- what is asked ---- */
@@ -181,12 +176,14 @@ static int read_repository(struct reading *reading, struct validation *validatio
                            reposbx_error *err)
 {
     const reposbx_spec *spec = validation->request->spec;
-    const struct rsbx_source_options options =
+    struct rsbx_source_options options =
         rsbx_source_options_of(validation->policy, spec->repo, spec->revision);
     RSBX_AUTO(rsbx_source) rsbx_source_ptr source = NULL;
     struct rsbx_source_event event = { .kind = RSBX_SOURCE_NOTE };
-    int rc = rsbx_source_open(&source, &options, err);
+    int rc;
 
+    options.cancel_fd = &validation->request->cancel_fd;
+    rc = rsbx_source_open(&source, &options, err);
     while (rc == 0 && event.kind != RSBX_SOURCE_DONE) {
         rc = rsbx_source_next(&event, source, err);
         if (rc == 0 && event.kind == RSBX_SOURCE_ENTRY)
@@ -406,18 +403,23 @@ static int work_in(struct validation *validation, struct rsbx_session *session, 
 
 static int run_session(struct validation *validation, struct rsbx_state *state, reposbx_error *err)
 {
+    reposbx_spec spec = *validation->request->spec;
     struct rsbx_session *session = NULL;
     reposbx_error later = REPOSBX_ERROR_INIT;
     int closed;
-    int rc = rsbx_session_create(&session, state, validation->request->spec, err);
+    int rc;
 
+    spec.cancel_fd = validation->request->cancel_fd;
+    rc = rsbx_session_create(&session, state, &spec, err);
     if (rc != 0)
         return rc;
+    session->cancel_fd = spec.cancel_fd;
     validation->result->sandbox_id = strdup(session->id);
     if (validation->result->sandbox_id == NULL)
         rc = rsbx_fail_memory(err);
     if (rc == 0)
         rc = work_in(validation, session, err);
+    session->cancel_fd = -1; /* invariant 2 */
     closed = rsbx_session_close(session, validation->request->close_flags, &later);
     rsbx_session_free(session);
     if (rc != 0 || closed == 0)

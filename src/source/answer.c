@@ -22,8 +22,11 @@ static int child_gone(struct rsbx_source *source, reposbx_error *err)
 {
     struct rsbx_deadline soon =
         rsbx_deadline_min(source->deadline, rsbx_deadline_in_ms(RSBX_STREAM_LAST_MS));
-    int rc = rsbx_child_finish(&source->child, soon, NULL, err);
+    int rc;
 
+    if (rsbx_check_cancelled(source->deadline.cancel_fd, err) != 0)
+        return REPOSBX_ECANCELLED; /* and the same Ctrl-C may have ended the child */
+    rc = rsbx_child_finish(&source->child, soon, NULL, err);
     if (rc == 0)
         rc = rsbx_fail(err, REPOSBX_EPROTOCOL, "its reader ended in mid-stream");
     rsbx_context(err, "the repository is damaged or too large to read");

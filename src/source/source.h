@@ -42,6 +42,7 @@ struct rsbx_source_options {
     size_t exclude_count;
     uint64_t wall_ms;         /* the child's wall clock; 0: RSBX_READER_MS */
     bool head_only;           /* set by rsbx_source_recheck */
+    const int *cancel_fd;     /* readable: REPOSBX_ECANCELLED; NULL, or -1 there: none. Outlives the source */
 };
 
 #define RSBX_OID_BYTES 20U

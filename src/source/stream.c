@@ -153,7 +153,7 @@ static int start(struct rsbx_source *source, const struct rsbx_source_options *o
         source->options.max_files = RSBX_MAX_ENTRIES;
     if (options->revision != NULL)
         (void)snprintf(source->revision, sizeof source->revision, "%s", options->revision);
-    source->deadline = rsbx_deadline_in_ms(wall_ms);
+    source->deadline = rsbx_deadline_or(rsbx_deadline_in_ms(wall_ms), options->cancel_fd);
     source->sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
     source->context = EVP_MD_CTX_new();
     source->buffer = malloc(RSBX_STREAM_BYTES);
@@ -242,11 +242,9 @@ const struct rsbx_source_facts *rsbx_source_facts(const struct rsbx_source *sour
 
 void rsbx_source_free(struct rsbx_source *source)
 {
-    struct rsbx_deadline now = { 0 };
-
     if (source == NULL)
         return;
-    (void)rsbx_child_finish(&source->child, now, NULL, NULL);
+    (void)rsbx_child_finish(&source->child, rsbx_deadline_in_ms(0), NULL, NULL);
     rsbx_treeid_free(source->treeid);
     EVP_MD_free(source->sha1);
     EVP_MD_CTX_free(source->context);

@@ -68,7 +68,8 @@ struct call {
     char target[1024]; /* without the API version */
     const char *body;
     size_t body_length;
-    bool lost; /* close without an answer */
+    bool lost;  /* close without an answer */
+    bool hangs; /* and not before the caller does */
 };
 
 static void need(bool good, const char *what)
@@ -95,6 +96,14 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /* ---- answers ---- */
+
+/* Whether what was asked is done; how it is answered goes into the call. */
+static bool does(struct call *call, enum fake_answer answer)
+{
+    call->lost = answer != FAKE_ANSWERED;
+    call->hangs = answer == FAKE_HANGS || answer == FAKE_DONE_AND_HANGS;
+    return answer != FAKE_LOST && answer != FAKE_HANGS;
+}
 
 static void send_all(int fd, const void *bytes, size_t length)
 {
@@ -180,10 +189,11 @@ static void create_volume(struct call *call)
     const char *name = json_string_value(json_object_get(body, "Name"));
     struct volume *volume = name != NULL ? find_volume(fake, name) : NULL;
     json_t *labels = json_object_get(body, "Labels");
+    bool done;
 
     need(name != NULL, "volume without a name");
-    call->lost = fake->habits.volume_create != FAKE_ANSWERED;
-    for (size_t i = 0; volume == NULL && fake->habits.volume_create != FAKE_LOST; i++) {
+    done = does(call, fake->habits.volume_create);
+    for (size_t i = 0; volume == NULL && done; i++) {
         need(i < MAX_OBJECTS, "volumes");
         if (fake->volumes[i].name != NULL)
             continue;
@@ -252,13 +262,14 @@ static void create_container(struct call *call, const char *name)
     struct fake_docker *fake = call->fake;
     const char *warning = fake->habits.create_warning;
     struct container *container = find_container(fake, name);
+    bool done;
 
     if (container != NULL) {
         answer(call, 409, "{\"message\":\"the name is in use\"}");
         return;
     }
-    call->lost = fake->habits.container_create != FAKE_ANSWERED;
-    for (size_t i = 0; container == NULL && fake->habits.container_create != FAKE_LOST; i++) {
+    done = does(call, fake->habits.container_create);
+    for (size_t i = 0; container == NULL && done; i++) {
         need(i < MAX_OBJECTS, "containers");
         if (fake->containers[i].name != NULL)
             continue;
@@ -466,8 +477,7 @@ static void on_container(struct call *call, const char *name, const char *rest)
     } else if (strcmp(rest, "/json") == 0) {
         inspect_container(call, container);
     } else if (strcmp(rest, "/start") == 0) {
-        container->running = fake->habits.container_start != FAKE_LOST;
-        call->lost = fake->habits.container_start != FAKE_ANSWERED;
+        container->running = does(call, fake->habits.container_start);
         if (!call->lost)
             answer(call, 204, "");
     } else if (strcmp(rest, "/update") == 0) {
@@ -608,6 +618,14 @@ static void *serve_one(void *payload)
         call.body_length = in.length - head;
         remember(served.fake, &call);
         route(&call);
+    }
+    if (call.hangs) {
+        struct pollfd gone = { .fd = served.fd, .events = POLLIN };
+
+        need(pthread_mutex_unlock(&served.fake->lock) == 0, "unlock");
+        while (poll(&gone, 1, -1) < 0 && errno == EINTR)
+            continue;
+        need(pthread_mutex_lock(&served.fake->lock) == 0, "lock");
     }
     for (size_t i = 0; i < MAX_CONNECTIONS; i++) {
         if (served.fake->connections[i] == served.fd)

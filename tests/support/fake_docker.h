@@ -26,7 +26,9 @@ struct fake_docker;
 enum fake_answer {
     FAKE_ANSWERED = 0,
     FAKE_DONE_IN_SILENCE, /* done, and the connection closed without an answer */
-    FAKE_LOST             /* neither done nor answered */
+    FAKE_LOST,            /* neither done nor answered: closed */
+    FAKE_DONE_AND_HANGS,  /* done, and nothing comes until the caller goes away */
+    FAKE_HANGS            /* not even done */
 };
 
 /* All zero: an honest engine. Texts must live as long as the fake does. */
