@@ -20,6 +20,9 @@ left_by() { grep -F -- "${1#sbx-}" "$scratch/names"; }
 out=$scratch/output
 mkdir "$out"
 printf 'written\n' > "$scratch/input"
+sed -i 's/two/zwei/' "$repo/src/text.txt"
+git -C "$repo" diff > "$scratch/patch"
+git -C "$repo" checkout -q -- src
 table=$scratch/table
 : > "$table"
 
@@ -38,6 +41,7 @@ act() {
     artifacts) run session artifacts "$id" -o "$out/a.zip" src unique ;;
     close) run session close "$id" ;;
     fork) run session fork "$id" ;;
+    validate) run validate "${create[@]:2}" --patch "$scratch/patch" -- grep -q zwei src/text.txt ;;
     reap) run reap ;;
     esac
     input=/dev/null
@@ -46,7 +50,7 @@ act() {
 # before COMMAND: a session as the command wants it. Most go on with the one of the last round.
 before() {
     case $1 in
-    create) id= ;;
+    create | validate) id= ;;
     reap)
         # Something to reap: a create that died in the middle.
         REPOSBX_FAULT=create.filled run "${create[@]}"
@@ -77,6 +81,8 @@ points() {
         ;;
     close) id= ;;
     esac
+    # What a validation passes on its way to the workspace and from there, other commands pass as well.
+    if [ "$1" = validate ]; then sed -i '/^place\./!d' "$scratch/log"; fi
     [ -s "$scratch/log" ] && LC_ALL=C sort "$scratch/log" | uniq -c | while read -r count name; do
         echo "$name $count"
     done > "$scratch/points"
@@ -214,7 +220,7 @@ within 60 grep -q alive "$scratch/bystander" || fail "the bystander does not run
 REPOSBX_STATE_DIR=$own_state
 id=
 
-[ $# -gt 0 ] || set -- exec write read diff artifacts create-known fork close create reap
+[ $# -gt 0 ] || set -- exec write read diff artifacts create-known fork close create validate reap
 for command in "$@"; do
     crash "$command"
 done
