@@ -265,6 +265,8 @@ static void judge_leftovers(struct rsbx_doctor *doctor)
 
 static void judge_podman(struct rsbx_doctor *doctor)
 {
+    const char *engine =
+        doctor->provider != NULL ? reposbx_provider_engine(doctor->provider) : "";
     RSBX_AUTO(rsbx_podman) rsbx_podman_ptr podman = NULL;
     RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(4096);
     static const char *const argv[] = { "--version", NULL };
@@ -273,7 +275,8 @@ static void judge_podman(struct rsbx_doctor *doctor)
     reposbx_error err = REPOSBX_ERROR_INIT;
     int major = 0, minor = 0, rc;
 
-    if (rsbx_podman_open(&podman, "podman", NULL, &err) != 0) {
+    /* The one that would be used. */
+    if (rsbx_podman_open(&podman, rsbx_podman_is_address(engine) ? engine : "podman", NULL, &err) != 0) {
         rsbx_doctor_skip(doctor, "podman", "it is not installed, and not needed");
         return;
     }
@@ -290,24 +293,30 @@ static void judge_podman(struct rsbx_doctor *doctor)
                          minor);
 }
 
-static void judge_wasm(struct rsbx_doctor *doctor)
+void rsbx_doctor_toolchain(struct rsbx_doctor *doctor, const char *missing, bool installed)
 {
-    struct rsbx_wasm_list list = { .items = NULL };
-    reposbx_error err = REPOSBX_ERROR_INIT;
     bool required = doctor->policy != NULL && doctor->policy->wasm == RSBX_WASM_REQUIRE;
-    const char *missing = rsbx_wasm_tool_missing();
-    int rc = doctor->provider == NULL
-                 ? rsbx_fail(&err, REPOSBX_EIO, "the state folder is no good")
-                 : rsbx_wasm_list(&list, reposbx_provider_state_dir(doctor->provider), &err);
 
     if (missing == NULL)
         rsbx_doctor_pass(doctor, "wasm_toolchain", "wasm2c and cc are there");
-    else if (required && list.count == 0)
+    else if (required && !installed)
         rsbx_doctor_fail(doctor, "wasm_toolchain", "apt-get install wabt gcc libc6-dev",
                          "%s is missing, and the policy's run.wasm is \"require\"", missing);
     else
         rsbx_doctor_skip(doctor, "wasm_toolchain", "%s is missing; only wasm install needs it",
                          missing);
+}
+
+static void judge_wasm(struct rsbx_doctor *doctor)
+{
+    struct rsbx_wasm_list list = { .items = NULL };
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    bool required = doctor->policy != NULL && doctor->policy->wasm == RSBX_WASM_REQUIRE;
+    int rc = doctor->provider == NULL
+                 ? rsbx_fail(&err, REPOSBX_EIO, "the state folder is no good")
+                 : rsbx_wasm_list(&list, reposbx_provider_state_dir(doctor->provider), &err);
+
+    rsbx_doctor_toolchain(doctor, rsbx_wasm_tool_missing(), list.count > 0);
     for (size_t i = 0; rc == 0 && i < list.count; i++) {
         if (list.items[i].error.code != 0) {
             err = list.items[i].error;

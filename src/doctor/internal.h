@@ -53,6 +53,8 @@ void rsbx_doctor_engine(struct rsbx_doctor *doctor);
 /* What the engine says of the host, against the policy; pure. */
 void rsbx_doctor_host(struct rsbx_doctor *doctor);
 void rsbx_doctor_others(struct rsbx_doctor *doctor);
+/* What wasm install needs; `missing` NULL: it is all there. `installed`: modules are. Pure. */
+void rsbx_doctor_toolchain(struct rsbx_doctor *doctor, const char *missing, bool installed);
 /* -- image.c -- */
 void rsbx_doctor_image(struct rsbx_doctor *doctor);
 /* -- inside.c -- */

@@ -90,6 +90,35 @@ echo '{"version": 1, "run": {"wasm": "require"}}' >"$scratch/wasm.json"
 doctor 1 --json --policy "$scratch/wasm.json"
 row wasm_modules fail 'none is installed'
 
+# A compiler that is not there, where one can be hidden from a program.
+if unshare -m mount --bind /dev/null /usr/bin/cc 2>/dev/null; then
+    for tool in wasm2c cc; do
+        unshare -m sh -c 'for file in /usr/bin/$0 /usr/local/bin/$0 /bin/$0; do
+            [ ! -e "$file" ] || mount --bind /dev/null "$file" || exit 99; done; exec "$@"' $tool \
+            "$reposbx" --state-dir "$state" --engine "$engine" doctor --json --policy "$scratch/wasm.json" \
+            >"$scratch/out" 2>"$scratch/err"
+        is "code without $tool" $? 1
+        row wasm_toolchain fail "($tool|wasm2c) is missing"
+    done
+fi
+
+# A podman that is too old, one that says nothing, and a good one, at an address of Podman's.
+program=$scratch/podman
+engine=podman:$program
+for version in 4.2.9 3.4.4 unknown; do
+    printf '#!/bin/sh\necho "podman version %s"\n' $version >"$program"
+    chmod 755 "$program"
+    doctor 1 --json
+    row podman fail 'is older than 4.3'
+done
+printf '#!/bin/sh\nexit 3\n' >"$program"
+doctor 1 --json
+row podman fail 'podman --version'
+printf '#!/bin/sh\necho "podman version 4.3.1"\n' >"$program"
+doctor 1 --json
+row podman pass 'version 4.3'
+engine=unix://$scratch/none.sock
+
 expect 64 doctor nonsense
 expect 64 doctor --repo x
 is 'nothing is left' "$(ls "$state" | xargs)" 'sessions shared'

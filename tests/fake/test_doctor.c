@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -180,6 +181,9 @@ static void trials_that_go_wrong(void **state)
         if (row->status != REPOSBX_DOCTOR_FAIL || row->hint[0] == '\0')
             fail_msg("%s: %s", row->name, row->detail);
     }
+    /* Nor does it write the file that it is given. */
+    assert_int_equal(row_of(&report, "workspace")->status, REPOSBX_DOCTOR_FAIL);
+    assert_string_not_equal(row_of(&report, "workspace")->detail, "");
     assert_int_equal(row_of(&report, "inside_memory")->status, REPOSBX_DOCTOR_PASS);
     assert_int_equal(row_of(&report, "inside_mounts")->status, REPOSBX_DOCTOR_PASS);
     assert_int_equal(row_of(&report, "nothing_left")->status, REPOSBX_DOCTOR_PASS);
@@ -204,6 +208,61 @@ static void a_socket_for_everybody(void **state)
     ask(&report, here, NULL, NULL);
     assert_int_equal(row_of(&report, "engine_socket")->status, REPOSBX_DOCTOR_PASS);
     assert_int_equal(report.failed, 0);
+    reposbx_doctor_report_dispose(&report);
+}
+
+/* Another user's socket is another user's engine. */
+static void a_socket_of_somebody_else(void **state)
+{
+    struct fake_place *here = *state;
+    reposbx_doctor_report report = { .checks = NULL };
+    const char *path = fake_docker_address(here->fake) + strlen("unix://");
+
+    if (geteuid() != 0) /* who else can give a file away? */
+        skip();
+    assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
+    ask(&report, here, NULL, NULL);
+    assert_int_equal(row_of(&report, "engine_socket")->status, REPOSBX_DOCTOR_FAIL);
+    assert_non_null(strstr(row_of(&report, "engine_socket")->detail, "belongs to user 12345"));
+    assert_int_equal(row_of(&report, "engine_answers")->status, REPOSBX_DOCTOR_FAIL);
+    reposbx_doctor_report_dispose(&report);
+    assert_int_equal(chown(path, 0, (gid_t)-1), 0);
+}
+
+/* Once a command runs, the engine says that the workspace is somebody else's. */
+static void *change_owner(void *payload)
+{
+    static const struct fake_habits foreign = { .foreign_volume = "-workspace" };
+    struct fake_place *here = payload;
+
+    while (fake_docker_asked(here->fake, RSBX_OP_EXEC) == 0)
+        (void)usleep(1000);
+    fake_docker_behave(here->fake, &foreign);
+    return NULL;
+}
+
+static void what_cannot_be_removed(void **state)
+{
+    static const struct fake_habits honest = { .linger_ms = 0 };
+    struct fake_place *here = *state;
+    reposbx_doctor_report report = { .checks = NULL };
+    const reposbx_doctor_check *row;
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, change_owner, here), 0);
+    ask(&report, here, NULL, FAKE_IMAGE_ID);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    row = row_of(&report, "nothing_left");
+    if (row->status != REPOSBX_DOCTOR_FAIL || strstr(row->detail, "-workspace") == NULL ||
+        strstr(row->hint, "reap") == NULL)
+        fail_msg("nothing_left: %s, %s", row->detail, row->hint);
+    assert_true(fake_docker_left(here->fake) > 0);
+    reposbx_doctor_report_dispose(&report);
+    /* The next doctor clears up behind this one. */
+    fake_docker_behave(here->fake, &honest);
+    ask(&report, here, NULL, FAKE_IMAGE_ID);
+    assert_int_equal(row_of(&report, "nothing_left")->status, REPOSBX_DOCTOR_PASS);
+    assert_int_equal(fake_docker_left(here->fake), 0);
     reposbx_doctor_report_dispose(&report);
 }
 
@@ -234,7 +293,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(faults_of_the_engine),  CASE(faults_of_the_image),
         CASE(engines_that_do_not_keep_their_word), CASE(trials_that_go_wrong),
-        CASE(a_socket_for_everybody), CASE(what_the_dead_left),
+        CASE(a_socket_for_everybody), CASE(a_socket_of_somebody_else),
+        CASE(what_cannot_be_removed), CASE(what_the_dead_left),
     };
 
     return cmocka_run_group_tests_name("the doctor finds each fault", tests, NULL, NULL);
