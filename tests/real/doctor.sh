@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The doctor on a real engine: all is well with the small image, no trial has its way in an image whose
-# shell lies, and nothing stays in the engine, also when the doctor is killed.
+# shell lies, and nothing stays in the engine, also when the doctor is killed. Of Podman the first is asked.
 . "$(dirname "$0")/../cli/lib.sh"
 
 [ -n "${REPOSBX_TEST_ENGINE:-}" ] || skip "REPOSBX_TEST_ENGINE is not set"
@@ -44,6 +44,13 @@ for name in session exit_code inside_memory inside_processes inside_processors i
 done
 out_json 'any(.checks[]; .name == "inside_memory" and (.detail | test("^134217728 bytes")))'
 is 'no folder is left' "$(ls "$REPOSBX_STATE_DIR" | xargs)" 'sessions shared'
+case $REPOSBX_TEST_ENGINE in
+podman*)
+    out_json 'any(.checks[]; .name == "podman" and .status == "pass")'
+    out_json 'any(.checks[]; .name == "engine_facts" and (.detail | startswith("podman ")))'
+    finish
+    ;;
+esac
 
 # A policy that this engine cannot meet, and an image that is not on the list.
 rootless=$(api GET /info | jq '[.SecurityOptions[] | select(. == "name=rootless")] | length > 0')
