@@ -289,7 +289,8 @@ static int transfer_failed(const struct rsbx_engine *engine, const struct exchan
 {
     const struct rsbx_http_call *call = exchange->call;
 
-    if (exchange->head_flood)
+    /* One endless line of a head is libcurl's to end, which says that it is out of memory. */
+    if (exchange->head_flood || (code == CURLE_OUT_OF_MEMORY && !exchange->head_done))
         return rsbx_fail(err, REPOSBX_EPROTOCOL, "engine, %s %s: a head of more than %u bytes",
                          call->method, call->path, RSBX_MAX_HEADER_BYTES);
     if (exchange->bad_length)
@@ -311,8 +312,7 @@ static int transfer_failed(const struct rsbx_engine *engine, const struct exchan
         rsbx_hint(err, "the engine at %s hangs or is overloaded", engine->socket_path);
         return REPOSBX_EUNAVAILABLE;
     }
-    /* The word of libcurl for one endless line of a head is "out of memory" too. */
-    if (code == CURLE_OUT_OF_MEMORY && exchange->head_done)
+    if (code == CURLE_OUT_OF_MEMORY)
         return rsbx_fail_memory(err);
     if (code == CURLE_GOT_NOTHING) {
         (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "engine, %s %s: closed without an answer",

@@ -290,6 +290,8 @@ static void floods_are_cut_off(void **state)
     uint64_t began;
 
     for (size_t i = 0; i < ENDPOINTS; i++) {
+        reposbx_error err = REPOSBX_ERROR_INIT;
+
         /* Many fields, one endless field, endless 1xx, a body of 64 MiB. */
         fake_reply_text(&reply, endpoints[i].status, NULL, BY_LENGTH);
         reply.length -= 2;
@@ -302,7 +304,8 @@ static void floods_are_cut_off(void **state)
             .bytes = "HTTP/1.1 200 OK\r\nX: ", .length = 20, .filler = 64U << 20
         };
         fake_engine_script(world->fake, &flood, 1);
-        assert_int_equal(endpoints[i].call(world->engine, soon(), NULL), REPOSBX_EPROTOCOL);
+        assert_int_equal(endpoints[i].call(world->engine, soon(), &err), REPOSBX_EPROTOCOL);
+        assert_non_null(strstr(err.message, "a head of more than"));
         rsbx_buf_clear(&reply);
         for (int j = 0; j < 4000; j++)
             assert_int_equal(rsbx_buf_text(&reply, "HTTP/1.1 100 Continue\r\n\r\n", NULL), 0);
