@@ -7,10 +7,10 @@
 
 #include "cleanup.h"
 #include "cli.h"
+#include "log_line.h"
 #include "output.h"
 
 #define POLL_MS 200
-#define MAX_VALUE_BYTES 200U
 
 struct options {
     int follow;
@@ -29,91 +29,6 @@ struct log {
     int ended;               /* the record that ends a session was seen */
 };
 
-/* How much of a value is shown: what is cut is cut between characters. */
-static int shown_bytes(const char *text)
-{
-    size_t length = strlen(text);
-
-    if (length > MAX_VALUE_BYTES) {
-        length = MAX_VALUE_BYTES;
-        while (((unsigned char)text[length] & 0xC0U) == 0x80U)
-            length--;
-    }
-    return (int)length;
-}
-
-/* argv as a shell would take it, for reading only. */
-static void print_argv(const json_t *argv)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_./:=,+-@%";
-
-    for (size_t i = 0; i < json_array_size(argv); i++) {
-        const json_t *item = json_array_get(argv, i);
-        const char *bytes = json_is_string(item) ? json_string_value(item) : "?";
-        RSBX_CLI_AUTO(text) char *text = rsbx_cli_printable(bytes, strlen(bytes));
-        const char *quote = text[0] != '\0' && text[strspn(text, plain)] == '\0' ? "" : "'";
-
-        (void)printf(" %s%.*s%s%s", quote, shown_bytes(text), text,
-                     strlen(text) > MAX_VALUE_BYTES ? "…" : "", quote);
-    }
-}
-
-static void print_stream(const char *name, const json_t *stream)
-{
-    char size[RSBX_CLI_SHORT_BYTES];
-    const json_t *bytes = json_object_get(stream, "bytes");
-
-    if (json_is_integer(bytes) && json_integer_value(bytes) > 0)
-        (void)printf("  %s %s", name, rsbx_cli_size(size, (uint64_t)json_integer_value(bytes)));
-}
-
-/* Any other member: scalars as key=value, inner documents not at all (--json has them). */
-static void print_member(const char *key, const json_t *value)
-{
-    RSBX_CLI_AUTO(text) char *text = NULL;
-    RSBX_CLI_AUTO(text) char *printable = NULL;
-
-    if (json_is_null(value) || json_is_object(value) || json_is_array(value))
-        return;
-    if (json_is_string(value)) {
-        printable = rsbx_cli_printable(json_string_value(value), json_string_length(value));
-    } else {
-        text = rsbx_cli_need(json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)));
-        printable = rsbx_cli_printable(text, strlen(text));
-    }
-    (void)printf("  %s=%.*s%s", key, shown_bytes(printable), printable,
-                 strlen(printable) > MAX_VALUE_BYTES ? "…" : "");
-}
-
-static void print_data(json_t *data)
-{
-    char text[RSBX_CLI_SHORT_BYTES];
-    const json_t *duration = json_object_get(data, "duration_ms");
-    const char *id = json_string_value(json_object_get(data, "command_id"));
-
-    if (id != NULL) {
-        RSBX_CLI_AUTO(text) char *printable = rsbx_cli_printable(id, strlen(id));
-
-        (void)printf("  %s", printable);
-    }
-    if (json_is_array(json_object_get(data, "argv"))) {
-        (void)putchar(' ');
-        print_argv(json_object_get(data, "argv"));
-    }
-    for (void *at = json_object_iter(data); at != NULL; at = json_object_iter_next(data, at)) {
-        const char *key = json_object_iter_key(at);
-
-        if (strcmp(key, "duration_ms") != 0 && strcmp(key, "command_id") != 0)
-            print_member(key, json_object_iter_value(at));
-    }
-    if (json_is_integer(duration) && json_integer_value(duration) >= 0)
-        (void)printf("  took %s",
-                     rsbx_cli_duration(text, (uint64_t)json_integer_value(duration)));
-    print_stream("stdout", json_object_get(data, "stdout"));
-    print_stream("stderr", json_object_get(data, "stderr"));
-}
-
 static int print_line(void *payload, const char *line, size_t length)
 {
     struct log *log = payload;
@@ -127,12 +42,7 @@ static int print_line(void *payload, const char *line, size_t length)
     } else if (time == NULL || event == NULL) {
         (void)puts("(a line that is no record; see 'reposbx audit verify')");
     } else {
-        RSBX_CLI_AUTO(text) char *when = rsbx_cli_printable(time, strlen(time));
-        RSBX_CLI_AUTO(text) char *what = rsbx_cli_printable(event, strlen(event));
-
-        (void)printf("%s  %-18s", when, what);
-        print_data(json_object_get(record, "data"));
-        (void)putchar('\n');
+        rsbx_cli_print_record(time, event, json_object_get(record, "data"));
     }
     if (event != NULL && strcmp(event, "sandbox_closed") == 0)
         log->ended = 1;
@@ -204,8 +114,9 @@ const struct rsbx_cli_command rsbx_cli_session_log = {
     .operands = "ID",
     .min_operands = 1,
     .max_operands = 1,
-    .text = "Prints one line for each record of the session's log. With --json: the records "
-            "themselves, one JSON document a line.",
+    .text = "Prints one line for each record of the session's log: time, event, what it is about, argv, how "
+            "it ended, how long it took, how many bytes. With --json: the records themselves, one JSON "
+            "document a line.",
     .example = "reposbx session log ID --follow",
     .options = table,
     .options_size = sizeof(struct options),

@@ -248,7 +248,16 @@ done
 expect 0 session log "$id"
 if iconv -f UTF-8 -t UTF-8 "$scratch/out" >/dev/null; then pass; else fail 'the log is not UTF-8'; fi
 is 'values that were cut' "$(grep -c '…' "$scratch/out")" 4
-out_has 'command_started'
+at='^[0-9-]{10}T[0-9:.]{12}Z  '
+out_has "${at}sandbox_created      .*revision ${head:0:12}  image .*workspace (overlay|copy)  [0-9]+ files?  .*B\$"
+out_has "${at}command_started      cmd-[0-9]{6}  /bin/echo '"
+out_has "${at}command_finished     cmd-[0-9]{6}  exited with 0  [0-9.]+ m?s  stdout [0-9]+ B  stderr 0 B\$"
+out_has "${at}file_written         [^ ]+  [0-9]+ B\$"
+out_has "${at}diff_created         tree [0-9a-f]{12}  [0-9]+ files?  .*B\$"
+out_has "${at}artifacts_collected  [0-9]+ files?  .*B\$"
+out_has "${at}refused              [a-z]+  policy  "
+is 'members that are for documents' "$(grep -v command_started "$scratch/out" |
+    grep -cE '[a-z_]+=|[0-9a-f]{40}')" 0
 expect 0 session log "$id" --json
 is 'records' "$(jq -s 'all(has("seq") and has("event") and has("prev"))' "$scratch/out")" true
 expect 0 audit verify "$id"
