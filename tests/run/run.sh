@@ -113,4 +113,29 @@ call_podman rmi "$made" > /dev/null
 ends 0 'print(1)'
 is 'another image was made' "$(jq -r .image_id "$REPOSBX_STATE_DIR"/run/images/????* | grep -c "$made")" 0
 nothing_left
+
+# A signal while a container does not come to be: nobody waits for the minute that it may take.
+cat > "$scratch/slow" << 'P'
+#!/bin/sh
+for word; do [ "$word" != run ] || { echo asked >> "${0%/*}/asked"; exec sleep 1000; }; done
+P
+program=${podman_address%%\?*}
+program=${program#podman}
+printf 'exec "%s" "$@"\n' "$(command -v "${program#:}" podman | head -n 1)" >> "$scratch/slow"
+chmod 755 "$scratch/slow"
+echo 'print(1)' > "$scratch/code"
+"$reposbx" --engine "podman:$scratch/slow${podman_address#"${podman_address%%\?*}"}" run --policy "$policy" \
+    "$scratch/code" > "$scratch/out" 2> "$scratch/err" &
+pid=$!
+for try in $(seq 1200); do
+    [ ! -e "$scratch/asked" ] || break
+    sleep 0.1
+done
+asked=$SECONDS
+kill -TERM $pid
+wait $pid
+is 'the code after a signal' $? 143
+err_has 'cancelled'
+if [ $((SECONDS - asked)) -lt 45 ]; then pass; else fail "it waited for $((SECONDS - asked)) s"; fi
+nothing_left
 finish
