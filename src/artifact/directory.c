@@ -27,6 +27,7 @@
 #define CENTRAL_BYTES 46U
 #define LOCAL_SIGNATURE 0x04034b50U
 #define LOCAL_BYTES 30U
+#define DESCRIPTOR_SIGNATURE 0x08074b50U
 #define MAX_COMMENT_BYTES 65535U
 /* deflate's level, data descriptor, UTF-8 name */
 #define FLAGS_KNOWN (0x0002U | 0x0004U | 0x0008U | 0x0800U)
@@ -46,7 +47,7 @@ struct image {
 
 struct span {
     uint64_t start, end;
-    bool descriptor;
+    const uint8_t *descriptor; /* the row whose sizes stand behind the member; NULL: nothing does */
 };
 
 static uint32_t get16(const uint8_t *bytes)
@@ -128,6 +129,9 @@ static int read_end(struct end *out, const struct image *image)
     }
     if (record == NULL)
         return bad(image, "it has no end record");
+    /* Readers look for it from the end, and not all of them ask whether the comment fits. */
+    if (memmem(record + 4, END_BYTES - 4 + get16(record + 20), "PK\5\6", 4) != NULL)
+        return bad(image, "it has a second end record in its comment");
     if (get16(record + 4) != 0 || get16(record + 6) != 0 ||
         get16(record + 8) != get16(record + 10))
         return bad(image, "it is one of several parts");
@@ -230,8 +234,8 @@ static bool same_sizes(const uint8_t *local, const uint8_t *row, bool descriptor
 }
 
 /* The local header must repeat the directory's row. */
-static int check_local(struct span *span, const struct image *image, const uint8_t *row,
-                       uint64_t directory_at)
+static int check_local(struct rsbx_zip_row *out, struct span *span, const struct image *image,
+                       const uint8_t *row, uint64_t directory_at)
 {
     uint64_t at = get32(row + 42), packed = get32(row + 20), after;
     size_t name_length = get16(row + 28);
@@ -252,7 +256,11 @@ static int check_local(struct span *span, const struct image *image, const uint8
     if (!same_sizes(local, row, descriptor))
         return bad(image, "a member's two headers disagree");
     rc = check_extra(image, local + LOCAL_BYTES + name_length, get16(local + 28));
-    *span = (struct span){ at, after + packed, descriptor };
+    out->at = after;
+    out->packed = packed;
+    out->sum = get32(row + 16);
+    out->deflated = get16(row + 10) == 8;
+    *span = (struct span){ at, after + packed, descriptor ? row : NULL };
     return rc;
 }
 
@@ -292,7 +300,7 @@ static int read_row(struct rsbx_zip_row *out, struct span *span, const struct im
         return bad(image, "a member has 4 GiB or more");
     if (get16(row + 10) == 0 && out->size != get32(row + 20))
         return bad(image, "a stored member has two sizes");
-    rc = check_local(span, image, row, directory_at);
+    rc = check_local(out, span, image, row, directory_at);
     if (rc == REPOSBX_OK) {
         /* "folder//": below every file of that name, twice where it stands twice, above nothing. */
         rc = asprintf(&out->name, "%.*s%s", (int)name_length, name, out->folder ? "//" : "") < 0
@@ -309,8 +317,23 @@ static int by_start(const void *a, const void *b)
     return (left->start > right->start) - (left->start < right->start);
 }
 
-/* Every byte before the directory belongs to exactly one member. After a member with a data
- * descriptor stand 12 or 16 bytes (20 or 24 in zip64 form). */
+/* What stands behind a member repeats the directory's row, too: its signature (not always), its sum and
+ * its two sizes, which have eight bytes each in zip64 form. */
+static bool good_descriptor(const uint8_t *bytes, uint64_t length, const uint8_t *row)
+{
+    if (length == 16 || length == 24) {
+        if (get32(bytes) != DESCRIPTOR_SIGNATURE)
+            return false;
+        bytes += 4;
+        length -= 4;
+    }
+    if (length == 12)
+        return memcmp(bytes, row + 16, 12) == 0;
+    return length == 20 && get32(bytes) == get32(row + 16) && get64(bytes + 4) == get32(row + 20) &&
+           get64(bytes + 12) == get32(row + 24);
+}
+
+/* Every byte before the directory belongs to exactly one member. */
 static int check_cover(const struct image *image, struct span *spans, size_t count, uint64_t end)
 {
     qsort(spans, count, sizeof *spans, by_start);
@@ -323,8 +346,11 @@ static int check_cover(const struct image *image, struct span *spans, size_t cou
         if (next < spans[i].end)
             return bad(image, "members overlap");
         gap = next - spans[i].end;
-        if (spans[i].descriptor ? gap != 12 && gap != 16 && gap != 20 && gap != 24 : gap != 0)
+        if (spans[i].descriptor == NULL && gap != 0)
             return bad(image, "it has bytes between the members");
+        if (spans[i].descriptor != NULL &&
+            !good_descriptor(image->bytes + spans[i].end, gap, spans[i].descriptor))
+            return bad(image, "what stands behind a member is not its descriptor");
     }
     return REPOSBX_OK;
 }

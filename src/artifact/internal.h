@@ -41,7 +41,10 @@ void rsbx_pending_autop(struct rsbx_pending *pending);
 /* One row of the central directory, checked. */
 struct rsbx_zip_row {
     char *name;
-    uint64_t size;
+    uint64_t size;       /* unpacked */
+    uint64_t packed, at; /* its bytes in the file */
+    uint32_t sum;        /* CRC-32 */
+    bool deflated;       /* else stored */
     bool folder; /* a row that only says that a folder exists, as other writers have them: no member */
 };
 struct rsbx_zip_rows {

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <zlib.h>
+
 #include "artifact/internal.h"
 #include "artifact/zip.h"
 #include "base/cleanup.h"
@@ -24,15 +26,8 @@
 #define CHUNK_BYTES 65536U
 
 typedef zip_t *zip_handle_ptr;
-typedef zip_file_t *zip_member_ptr;
-
-static void close_member(zip_file_t *member)
-{
-    (void)rsbx_zip.zip_fclose(member);
-}
 
 RSBX_CLEANUP(zip_handle, zip_handle_ptr, rsbx_zip.zip_discard);
-RSBX_CLEANUP(zip_member, zip_member_ptr, close_member);
 RSBX_CLEANUP(rsbx_sha256, struct rsbx_sha256 *, rsbx_sha256_free);
 
 static int damaged(reposbx_error *err, const char *name, const char *why)
@@ -40,44 +35,71 @@ static int damaged(reposbx_error *err, const char *name, const char *why)
     return rsbx_fail(err, REPOSBX_EMALFORMED, "not an acceptable ZIP: member %s: %s", name, why);
 }
 
-/* Unpacks one member and never more of it than announced. */
-static int hash_member(struct rsbx_bundle_member *out, zip_t *zip, zip_uint64_t place,
+/* Inflates one member and never more of it than announced. Its bytes are one stream and nothing else:
+ * most readers would not see what stands behind its end. */
+static int inflate_member(struct rsbx_sha256 *hash, uint32_t *sum, const uint8_t *bytes,
+                          const struct rsbx_zip_row *row, reposbx_error *err)
+{
+    z_stream stream = { .next_in = (Bytef *)(uintptr_t)bytes, .avail_in = (uInt)row->packed };
+    uint8_t chunk[CHUNK_BYTES];
+    uint64_t size = 0;
+    int status = inflateInit2(&stream, -MAX_WBITS) == Z_OK ? Z_OK : Z_MEM_ERROR;
+
+    if (status != Z_OK)
+        return rsbx_fail_memory(err);
+    while (status == Z_OK && size <= row->size) {
+        size_t got;
+
+        stream.next_out = chunk;
+        stream.avail_out = sizeof chunk;
+        status = inflate(&stream, Z_NO_FLUSH);
+        got = sizeof chunk - stream.avail_out;
+        size += got;
+        *sum = (uint32_t)crc32(*sum, chunk, (uInt)got);
+        rsbx_sha256_update(hash, chunk, got);
+    }
+    (void)inflateEnd(&stream);
+    if (size > row->size)
+        return damaged(err, row->name, "it is larger than announced");
+    if (status != Z_STREAM_END)
+        return damaged(err, row->name, "its bytes are damaged");
+    if (size < row->size)
+        return damaged(err, row->name, "it is smaller than announced");
+    if (stream.avail_in != 0)
+        return damaged(err, row->name, "it has bytes behind its content");
+    return REPOSBX_OK;
+}
+
+static int hash_member(struct rsbx_bundle_member *out, const uint8_t *file,
                        const struct rsbx_zip_row *row, reposbx_error *err)
 {
-    RSBX_AUTO(zip_member) zip_file_t *member = rsbx_zip.zip_fopen_index(zip, place, 0);
     RSBX_AUTO(rsbx_sha256) struct rsbx_sha256 *hash = NULL;
-    uint8_t chunk[CHUNK_BYTES], digest[RSBX_SHA256_BYTES];
-    uint64_t size = 0;
+    const uint8_t *bytes = file + row->at;
+    uint8_t digest[RSBX_SHA256_BYTES];
+    uint32_t sum = 0;
     int rc = rsbx_sha256_new(&hash, err);
 
+    if (rc == REPOSBX_OK && row->deflated)
+        rc = inflate_member(hash, &sum, bytes, row, err);
+    if (rc == REPOSBX_OK && !row->deflated) {
+        sum = (uint32_t)crc32_z(0, bytes, (size_t)row->size);
+        rsbx_sha256_update(hash, bytes, (size_t)row->size);
+    }
+    if (rc == REPOSBX_OK && sum != row->sum)
+        rc = damaged(err, row->name, "its bytes are damaged");
     if (rc != REPOSBX_OK)
         return rc;
-    if (member == NULL)
-        return damaged(err, row->name, rsbx_zip.zip_strerror(zip));
-    for (;;) {
-        zip_int64_t got = rsbx_zip.zip_fread(member, chunk, sizeof chunk);
-
-        if (got < 0)
-            return damaged(err, row->name, "its bytes are damaged");
-        if (got == 0)
-            break;
-        size += (uint64_t)got;
-        if (size > row->size)
-            return damaged(err, row->name, "it is larger than announced");
-        rsbx_sha256_update(hash, chunk, (size_t)got);
-    }
-    if (size != row->size)
-        return damaged(err, row->name, "it is smaller than announced");
     rsbx_sha256_finish(hash, digest);
     out->name = strdup(row->name);
     if (out->name == NULL)
         return rsbx_fail_memory(err);
-    out->size = size;
+    out->size = row->size;
     rsbx_hex(out->sha256, digest, sizeof digest);
     return REPOSBX_OK;
 }
 
-static int hash_members(struct rsbx_bundle_result *result, const void *bytes, size_t length,
+/* libzip has to see the same members; their bytes are read here. */
+static int hash_members(struct rsbx_bundle_result *result, const uint8_t *bytes, size_t length,
                         const struct rsbx_zip_rows *rows, reposbx_error *err)
 {
     RSBX_AUTO(zip_handle) zip_t *zip = NULL;
@@ -106,7 +128,7 @@ static int hash_members(struct rsbx_bundle_result *result, const void *bytes, si
     for (size_t i = 0; rc == REPOSBX_OK && i < rows->count; i++) {
         if (rows->rows[i].folder)
             continue;
-        rc = hash_member(&result->members[result->member_count], zip, i, &rows->rows[i], err);
+        rc = hash_member(&result->members[result->member_count], bytes, &rows->rows[i], err);
         result->member_count += rc == REPOSBX_OK;
     }
     return rc;
@@ -163,7 +185,7 @@ int rsbx_bundle_verify_fd(struct rsbx_bundle_result *out, int fd,
     if (rc == REPOSBX_OK)
         rc = rsbx_zip_directory(&rows, (const uint8_t *)bytes, length, limits, err);
     if (rc == REPOSBX_OK)
-        rc = hash_members(&result, bytes, length, &rows, err);
+        rc = hash_members(&result, (const uint8_t *)bytes, length, &rows, err);
     if (rc != REPOSBX_OK) {
         rsbx_bundle_result_dispose(&result);
         return rc;

@@ -9,9 +9,8 @@
 /* The functions of libzip that are called, as rsbx_zip.NAME once rsbx_zip_load() has succeeded. */
 #define RSBX_ZIP_FUNCTIONS(X)                                                                      \
     X(zip_close) X(zip_discard) X(zip_error_fini) X(zip_error_init) X(zip_error_strerror)          \
-    X(zip_fclose) X(zip_file_add) X(zip_file_set_dostime) X(zip_file_set_external_attributes)      \
-    X(zip_fopen_index) X(zip_fread) X(zip_get_num_entries) X(zip_libzip_version)                   \
-    X(zip_open_from_source)                                                                        \
+    X(zip_file_add) X(zip_file_set_dostime) X(zip_file_set_external_attributes)      \
+    X(zip_get_num_entries) X(zip_libzip_version) X(zip_open_from_source)                           \
     X(zip_set_file_compression) X(zip_source_buffer) X(zip_source_buffer_create)                   \
     X(zip_source_close) X(zip_source_free) X(zip_source_keep) X(zip_source_open)                   \
     X(zip_source_read) X(zip_stat_index) X(zip_strerror)

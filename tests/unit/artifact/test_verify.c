@@ -219,6 +219,103 @@ static void overlaps_and_hidden_bytes_are_refused(void **state)
     rsbx_buf_dispose(&zip);
 }
 
+/* "x", deflated: three bytes. */
+#define DEFLATED(n) { .name = (n), .bytes = "\xab\0\0behind", .length = 3, .size = 1, .method = 8, \
+                      .crc = zipmake_crc("x", 1) }
+
+static void bytes_behind_a_stream_are_refused(void **state)
+{
+    struct zipmake_member one = DEFLATED("a"), stored = PLAIN("a");
+    struct rsbx_buf zip = RSBX_BUF_INIT(1U << 20);
+    reposbx_error err = REPOSBX_ERROR_INIT;
+
+    (void)state;
+    zipmake(&zip, &one, 1);
+    if (verify(zip.data, zip.length, NULL, &err) != 0)
+        fail_msg("%s", err.message);
+    rsbx_buf_dispose(&zip);
+    for (one.length = 4; one.length <= 9; one.length++)
+        assert_bad(&one, 1, "behind its content");
+    one.length = 2; /* and half a stream */
+    assert_bad(&one, 1, "damaged");
+    one = (struct zipmake_member)DEFLATED("a");
+    one.bytes = "\xab\0\0\xab\0\0"; /* two streams */
+    one.length = 6;
+    assert_bad(&one, 1, "behind its content");
+    one.size = 2;
+    assert_bad(&one, 1, "smaller");
+    one.bytes = "\x03\0"; /* nothing, and says one byte */
+    one.length = 2;
+    one.size = 1;
+    one.crc = 0;
+    assert_bad(&one, 1, "smaller");
+    stored.bytes = "xy";
+    stored.length = 2;
+    stored.size = 1;
+    assert_bad(&stored, 1, "two sizes");
+}
+
+/* A reader from the front takes the sizes behind a member for true, one from the back the directory's. */
+static void descriptors_repeat_the_directory(void **state)
+{
+    static const char good[] = "PK\7\10\203\026\334\214\3\0\0\0\1\0\0\0";
+    static const char large[] = "PK\7\10\203\026\334\214\3\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0";
+    struct zipmake_member one = DEFLATED("a");
+
+    (void)state;
+    one.flags = 8;
+    for (size_t at = 0; at <= 16; at++) {
+        struct rsbx_buf zip = RSBX_BUF_INIT(1U << 20);
+        reposbx_error err = REPOSBX_ERROR_INIT;
+        char other[16];
+        int rc;
+
+        memcpy(other, good, sizeof other);
+        if (at < 16)
+            other[at]++;
+        one.descriptor = other;
+        one.descriptor_length = sizeof other;
+        zipmake(&zip, &one, 1);
+        rc = verify(zip.data, zip.length, NULL, &err);
+        if (rc != (at < 16 ? REPOSBX_EMALFORMED : 0))
+            fail_msg("byte %zu: %d: %s", at, rc, err.message);
+        rsbx_buf_dispose(&zip);
+    }
+    one.descriptor = good + 1;
+    for (one.descriptor_length = 1; one.descriptor_length < 12; one.descriptor_length++)
+        assert_bad(&one, 1, "descriptor");
+    for (size_t start = 0; start <= 4; start += 4) { /* with its signature and without */
+        struct rsbx_buf zip = RSBX_BUF_INIT(1U << 20);
+
+        one.descriptor = large + start;
+        one.descriptor_length = 24 - start;
+        zipmake(&zip, &one, 1);
+        assert_int_equal(verify(zip.data, zip.length, NULL, NULL), 0);
+        rsbx_buf_dispose(&zip);
+    }
+}
+
+/* Which of two end records counts depends on who looks. */
+static void a_second_end_is_refused(void **state)
+{
+    struct zipmake_member one = PLAIN("a");
+    struct rsbx_buf zip = RSBX_BUF_INIT(1U << 20);
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    size_t end;
+
+    (void)state;
+    zipmake(&zip, &one, 1);
+    end = zip.length;
+    zip.data[end - 2] = 22;
+    assert_int_equal(rsbx_buf_append(&zip, zip.data + end - 22, 22, NULL), 0);
+    zip.data[zip.length - 2] = 1; /* of another length: by itself it is none */
+    assert_int_equal(verify(zip.data, zip.length, NULL, &err), REPOSBX_EMALFORMED);
+    assert_non_null(strstr(err.message, "second end record"));
+    zip.data[end] = 'p';
+    assert_int_equal(verify(zip.data, zip.length, NULL, &err), 0);
+    rsbx_buf_dispose(&zip);
+}
+
 /* A member that unpacks to more than it announces, and one that announces more than is allowed. */
 static void bombs_are_stopped(void **state)
 {
@@ -425,6 +522,9 @@ int main(void)
         in_folder(names_that_leave_are_refused),
         in_folder(odd_members_are_refused),
         in_folder(overlaps_and_hidden_bytes_are_refused),
+        in_folder(bytes_behind_a_stream_are_refused),
+        in_folder(descriptors_repeat_the_directory),
+        in_folder(a_second_end_is_refused),
         in_folder(bombs_are_stopped),
         in_folder(every_flipped_bit_shows_or_is_harmless),
         in_folder(every_truncation_shows),

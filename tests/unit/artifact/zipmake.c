@@ -47,12 +47,21 @@ uint32_t zipmake_crc(const void *bytes, size_t length)
 
 /* What both headers have in common, from the version to the length of the name. */
 static void put_common(struct rsbx_buf *out, const struct zipmake_member *member,
-                       size_t name_length, bool sizes64)
+                       size_t name_length, bool local)
 {
+    bool sizes64 = local && member->local64 != 0;
+
     put16(out, 20);
     put16(out, member->flags);
     put16(out, member->method);
     put32(out, 0x00210000U);
+    if (local && member->descriptor != NULL) {
+        put32(out, 0);
+        put32(out, 0);
+        put32(out, 0);
+        put16(out, (uint32_t)name_length);
+        return;
+    }
     put32(out, member->crc);
     put32(out, sizes64 ? 0xffffffffU : (uint32_t)member->length);
     put32(out, sizes64             ? 0xffffffffU
@@ -74,7 +83,7 @@ void zipmake(struct rsbx_buf *out, const struct zipmake_member *members, size_t 
 
         places[i] = (uint32_t)out->length - member->overlap;
         put32(out, 0x04034b50U);
-        put_common(out, member, length, member->local64 != 0);
+        put_common(out, member, length, true);
         put16(out, member->local64 != 0 ? 20 : 0);
         put(out, name, length);
         if (member->local64 != 0) {
@@ -86,6 +95,8 @@ void zipmake(struct rsbx_buf *out, const struct zipmake_member *members, size_t 
             put64(out, member->length);
         }
         put(out, member->bytes, member->length);
+        if (member->descriptor != NULL)
+            put(out, member->descriptor, member->descriptor_length);
     }
     directory = (uint32_t)out->length;
     for (size_t i = 0; i < count; i++) {
