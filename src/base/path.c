@@ -135,6 +135,12 @@ bool rsbx_name_is_dotfile(const void *name, size_t length, const char *plain)
     return ntfs_short(bare, seen, plain);
 }
 
+bool rsbx_name_is_never_link(const void *name, size_t length)
+{
+    return rsbx_name_is_dotfile(name, length, "gitmodules") ||
+           rsbx_name_is_dotfile(name, length, "gitattributes");
+}
+
 bool rsbx_name_is_dotgit(const void *name, size_t length)
 {
     return rsbx_name_is_dotfile(name, length, "git");

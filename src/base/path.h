@@ -26,6 +26,10 @@ bool rsbx_name_is_dotgit(const void *name, size_t length);
  * "gitignore", "mailmap" without their leading dot). */
 bool rsbx_name_is_dotfile(const void *name, size_t length, const char *plain);
 
+/* Whether a symlink may not have this name: what Git reads as its own, ".gitmodules" and ".gitattributes"
+ * in all disguises, must not lead elsewhere. */
+bool rsbx_name_is_never_link(const void *name, size_t length);
+
 /* Whether a path of a request is allowed: relative POSIX, at most 4095 bytes and 256 components, no
  * backslash, no "..", not empty, no empty component inside; one "./" in front and a trailing slash
  * are taken away, "." components inside refused unless the whole path is "." and `root_allowed`.

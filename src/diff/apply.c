@@ -221,7 +221,7 @@ static int apply_delta(struct rsbx_buf *after, const char *before, size_t length
 
     if (!delta_size(&old_size, &delta) || !delta_size(&new_size, &delta) || old_size != length)
         return no_fit(err, "a delta is for another size");
-    while (rc == REPOSBX_OK && delta.at < delta.end) {
+    while (rc == REPOSBX_OK && delta.at < delta.end && after->length <= new_size) {
         unsigned int op = (uint8_t)*delta.at++;
         size_t offset = 0, size = op;
 

@@ -88,14 +88,18 @@ static int check_new(const struct fitting *fitting, const struct rsbx_incoming_t
     return REPOSBX_OK;
 }
 
-/* A symlink may lead to what lies in the tree, counted by its text alone. */
+/* A symlink may lead to what lies in the tree, counted by its text alone; what Git reads may be none. */
 static int check_link(const struct rsbx_incoming_target *target, const char *text, size_t length,
                       reposbx_error *err)
 {
-    size_t depth = 0;
+    size_t depth = 0, name = 0;
 
-    for (size_t i = 0; i < target->length; i++)
+    for (size_t i = 0; i < target->length; i++) {
         depth += target->path[i] == '/';
+        name = target->path[i] == '/' ? i + 1 : name;
+    }
+    if (rsbx_name_is_never_link(target->path + name, target->length - name))
+        return rsbx_fail(err, REPOSBX_EPOLICY, "%s must not be a symlink", target->path);
     if (length == 0 || length > MAX_TARGET_BYTES || memchr(text, '\0', length) != NULL)
         return rsbx_fail(err, REPOSBX_EMALFORMED, "%s: no symlink can have this target",
                          target->path);
@@ -200,6 +204,10 @@ static int fit_target(struct rsbx_diff_row *row, struct fitting *fitting,
         return rc;
     row->mode = section->new_mode != 0 ? section->new_mode : old_entry(fitting, section)->mode;
     row->length = after.length;
+    if (entry != NULL && entry->mode == row->mode &&
+        memcmp(row->old_oid, row->new_oid, RSBX_OID_BYTES) == 0)
+        return rsbx_fail(err, REPOSBX_EMALFORMED, "line %zu of the patch: a section changes nothing",
+                         section->line);
     row->status = entry == NULL ? RSBX_DIFF_ADDED
                   : (entry->mode == 0120000U) != (row->mode == 0120000U) ? RSBX_DIFF_TYPE_CHANGED
                   : memcmp(row->old_oid, row->new_oid, RSBX_OID_BYTES) == 0 ? RSBX_DIFF_MODE_CHANGED

@@ -137,6 +137,20 @@ static int omit_ignored(struct scan *scan, size_t length, reposbx_error *err)
     return rc;
 }
 
+/* Git takes no symlink of such a name: the patch has what was there before deleted. */
+static int omit_link(struct scan *scan, reposbx_error *err)
+{
+    const char *name = memrchr(scan->path, '/', scan->path_length);
+
+    name = name == NULL ? scan->path : name + 1;
+    if (scan->new_mode != 0120000 ||
+        !rsbx_name_is_never_link(name, (size_t)(scan->path + scan->path_length - name)))
+        return REPOSBX_OK;
+    scan->new_mode = 0;
+    rsbx_buf_clear(&scan->new_content);
+    return add_omitted(scan->result, scan->path, scan->path_length, "name", err);
+}
+
 static int commit_change(struct scan *scan, reposbx_error *err)
 {
     struct rsbx_diff_change change = { .path = scan->path,
@@ -151,6 +165,10 @@ static int commit_change(struct scan *scan, reposbx_error *err)
     scan->awaiting = AWAIT_ENTRY;
     if (forbidden > 0)
         return omit(scan, forbidden, dotgit ? "dotgit" : "name", err);
+    rc = omit_link(scan, err);
+    if (rc != 0 || scan->old_mode + scan->new_mode == 0)
+        return rc;
+    change.new_mode = scan->new_mode;
     if (scan->ignore != NULL && scan->old_mode == 0)
         rc = rsbx_ignore_find(&ignored, scan->ignore, scan->path, scan->path_length, err);
     if (rc != 0)

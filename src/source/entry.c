@@ -27,8 +27,7 @@ static int check_path(const struct rsbx_source *source, reposbx_error *err)
             return rsbx_source_nonsense("a name that is not allowed", err);
         if (last) {
             if (source->mode == RSBX_MODE_LINK &&
-                (rsbx_name_is_dotfile(at, (size_t)(stop - at), "gitmodules") ||
-                 rsbx_name_is_dotfile(at, (size_t)(stop - at), "gitattributes")))
+                rsbx_name_is_never_link(at, (size_t)(stop - at)))
                 return rsbx_source_nonsense("a dot file as a symlink", err);
             break;
         }

@@ -171,8 +171,7 @@ static int check_kind(const struct rsbx_listing *listing, const struct rsbx_item
                       const char *name, const char *where, reposbx_error *err)
 {
     if (item->mode == RSBX_MODE_LINK) {
-        if (rsbx_name_is_dotfile(item->name, item->length, "gitmodules") ||
-            rsbx_name_is_dotfile(item->name, item->length, "gitattributes"))
+        if (rsbx_name_is_never_link(item->name, item->length))
             return rsbx_fail(err, REPOSBX_EPOLICY, "%s: \"%s\" is a symlink", where, name);
         if (listing->options->symlinks == RSBX_SYMLINKS_REFUSE) {
             (void)rsbx_fail(err, REPOSBX_EPOLICY, "%s: \"%s\" is a symlink, refused by policy",

@@ -529,6 +529,7 @@ static const char nasty[] =
     "echo x > \"$(printf 'hfs/.g\\342\\200\\214it')\"; echo x > 'back\\slash'; "
     "echo x > \"$(printf 'esc\\033[31m')\"; echo x > \"$(printf 'bad\\377\\376')\"; "
     "echo x > \"$(printf 'u2028\\342\\200\\250')\"; echo x > $(printf '%0255d' 7); mkdir hollow; "
+    "ln -s text.txt .gitattributes; mkdir m; ln -s ../text.txt m/.GITMODULES; "
     "mkdir well; cd well; ../helper deep 300";
 
 static void test_b7_nasty_workspace(void **state)
@@ -539,7 +540,8 @@ static void test_b7_nasty_workspace(void **state)
                  { ".git", "dotgit" },     { "a/.git", "dotgit" },   { "b/.GIT", "dotgit" },
                  { "c/git~1", "dotgit" },  { "e/.git ", "dotgit" },  { "g/.git.", "dotgit" },
                  { "h/.git::$INDEX_ALLOCATION", "dotgit" },
-                 { "hfs/.g\342\200\214it", "dotgit" } };
+                 { "hfs/.g\342\200\214it", "dotgit" },
+                 { ".gitattributes", "name" }, { "m/.GITMODULES", "name" } };
     static const char *const there[] = { "loop1", "root", "self", "closed", "shut/in/file", "suid",
                                          "sticky/f", "hard", "esc\033[31m", "bad\377\376",
                                          "u2028\342\200\250" };

@@ -182,6 +182,11 @@ static void symlinks_lead_nowhere(void **state)
     assert_refused(NEW_LINK("dir/s", "x/../../../y"), REPOSBX_EPOLICY, "leads out of the tree");
     assert_refused("diff --git a/s b/s\nnew file mode 120000\nindex 0000000..e69de29\n",
                    REPOSBX_EMALFORMED, "no symlink can have this target");
+    /* What Git reads is no symlink, whatever way it becomes one. */
+    assert_refused(NEW_LINK("dir/.gitmodules", "b.txt"), REPOSBX_EPOLICY, "must not be a symlink");
+    assert_refused(NEW_LINK(".gitATTRIBUTES", "a.txt"), REPOSBX_EPOLICY, "must not be a symlink");
+    assert_refused("diff --git a/link b/.gitmodules\nsimilarity index 100%\nrename from link\n"
+                   "rename to .gitmodules\n", REPOSBX_EPOLICY, "must not be a symlink");
     /* A symlink and a file through it: in one patch, and through one that is there. */
     assert_refused(NEW_LINK("s", "dir") NEW("s/x", "100644", "x"), REPOSBX_EMALFORMED,
                    "which is no folder");
@@ -254,6 +259,21 @@ static void hunks_are_exact(void **state)
     assert_no_fit(CHANGE "@@ -9 +9 @@\n-two\n+2\n", "behind the end");
 }
 
+/* In whatever words: what they leave as it was is no change that could be told of. */
+static void sections_change_something(void **state)
+{
+    (void)state;
+    assert_refused(CHANGE "@@ -1,3 +1,3 @@\n one\n two\n three\n", REPOSBX_EMALFORMED,
+                   "line 1 of the patch: a section changes nothing");
+    assert_refused(NEW("n", "100644", "x") CHANGE "@@ -2 +2 @@\n-two\n+two\n", REPOSBX_EMALFORMED,
+                   "line 7 of the patch: a section changes nothing");
+    assert_refused("diff --git a/tool b/tool\nsimilarity index 100%\nrename from tool\nrename to tool\n",
+                   REPOSBX_EMALFORMED, "changes nothing");
+    assert_refused("diff --git a/tool b/tool\ndeleted file mode 100755\n--- a/tool\n+++ /dev/null\n"
+                   "@@ -1 +0,0 @@\n-x\n" NEW("tool", "100755", "x"), REPOSBX_EMALFORMED,
+                   "changes nothing");
+}
+
 static void what_is_not_there(void **state)
 {
     (void)state;
@@ -319,6 +339,7 @@ int main(void)
         cmocka_unit_test(names_stay_inside),      cmocka_unit_test(long_names_are_refused),
         cmocka_unit_test(symlinks_lead_nowhere),  cmocka_unit_test(modes_are_gits),
         cmocka_unit_test(texts_that_are_no_patch), cmocka_unit_test(hunks_are_exact),
+        cmocka_unit_test(sections_change_something),
         cmocka_unit_test(what_is_not_there),      cmocka_unit_test(binary_blocks_are_whole),
         cmocka_unit_test(content_is_bounded),
     };
