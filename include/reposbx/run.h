@@ -89,7 +89,8 @@ typedef struct reposbx_run_result {
 void reposbx_run_result_dispose(reposbx_run_result *result);
 /* The result as a JSON document (free()): stdout, stderr, exit_code (null unless it exited), signal,
  * status, timed_out, output_limited, oom_killed, truncated, ok, duration_s, engine, language, warm,
- * image_id. */
+ * image_id. Each byte that is no UTF-8 is U+FFFD in it; both texts together have at most
+ * REPOSBX_RUN_OUTPUT_BYTES also then, and "truncated" says when that takes something away. */
 int reposbx_run_result_json(char **out, const reposbx_run_result *result, reposbx_error *err);
 
 /* ---- what will be run, for tests and the curious: pure functions ---- */

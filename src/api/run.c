@@ -8,6 +8,7 @@
 #include <reposbx/run.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "codec/json.h"
 #include "run/run.h"
 
@@ -64,17 +65,22 @@ void reposbx_run_result_dispose(reposbx_run_result *result)
 int reposbx_run_result_json(char **out, const reposbx_run_result *result, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_json) rsbx_json_ptr document = NULL;
+    size_t room = REPOSBX_RUN_OUTPUT_BYTES, out_length, err_length;
 
     if (out == NULL || result == NULL)
         return missing(out == NULL ? "out" : "result", err);
+    /* Bytes that are no text take more room in one. */
+    out_length = rsbx_utf8_fit(&room, result->stdout_bytes, result->stdout_length);
+    err_length = rsbx_utf8_fit(&room, result->stderr_bytes, result->stderr_length);
     document = json_pack(
         "{s:o, s:o, s:o, s:o, s:s, s:b, s:b, s:b, s:b, s:b, s:f, s:s, s:s, s:b, s:s}", "stdout",
-        rsbx_json_bytes(result->stdout_bytes, result->stdout_length), "stderr",
-        rsbx_json_bytes(result->stderr_bytes, result->stderr_length), "exit_code",
+        rsbx_json_bytes(result->stdout_bytes, out_length), "stderr",
+        rsbx_json_bytes(result->stderr_bytes, err_length), "exit_code",
         result->status == REPOSBX_EXITED ? json_integer(result->exit_code) : json_null(), "signal",
         result->signal != 0 ? json_integer(result->signal) : json_null(), "status",
         reposbx_exec_status_word(result->status), "timed_out", result->timed_out, "output_limited",
-        result->output_limited, "oom_killed", result->oom_killed, "truncated", result->truncated,
+        result->output_limited, "oom_killed", result->oom_killed, "truncated",
+        result->truncated || out_length < result->stdout_length || err_length < result->stderr_length,
         "ok", result->ok, "duration_s", result->duration_s, "engine", result->engine, "language",
         result->language, "warm", result->warm, "image_id", result->image_id);
     return document != NULL ? rsbx_json_measured(out, document, err) : rsbx_fail_memory(err);

@@ -78,6 +78,23 @@ size_t rsbx_utf8_edge(const void *bytes, size_t length)
     return length;
 }
 
+size_t rsbx_utf8_fit(size_t *room, const void *bytes, size_t length)
+{
+    const char *at = bytes;
+    size_t used = 0;
+
+    while (used < length) {
+        size_t width = rsbx_utf8_next(NULL, at + used, length - used);
+        size_t cost = width == 0 ? 3 : width;
+
+        if (cost > *room)
+            break;
+        *room -= cost;
+        used += width == 0 ? 1 : width;
+    }
+    return used;
+}
+
 /* Characters that a terminal or a reader of one-line logs would take for something else. */
 static bool deceptive(uint32_t code)
 {

@@ -18,6 +18,10 @@ bool rsbx_utf8_valid(const void *bytes, size_t length);
  * UTF-8 anyway. */
 size_t rsbx_utf8_edge(const void *bytes, size_t length);
 
+/* How many of `length` bytes have a place in `*room` bytes of text, in which each that is not UTF-8 takes
+ * three (U+FFFD); ends with a whole character. *room is what is left. */
+size_t rsbx_utf8_fit(size_t *room, const void *bytes, size_t length);
+
 /* Writes a NUL-terminated printable form of `length` bytes into out[size], cut at a character's
  * edge where it does not fit: control characters become \xNN or \n \r \t, bytes that are not UTF-8
  * become \xNN, U+2028 and U+2029 and the bidirectional controls become \uNNNN. */

@@ -380,13 +380,13 @@ static int copy_argv(reposbx_exec_result *result, const reposbx_exec_request *re
     return REPOSBX_OK;
 }
 
-/* A preview that is cut ends with a whole character, so that text stays text. */
-static void cut_preview(struct rsbx_buf *preview, uint64_t budget, uint64_t captured)
+/* A preview that is cut ends with a whole character, so that text stays text; and it has its length as
+ * the text that documents make of it. */
+static void cut_preview(struct rsbx_buf *preview, size_t *room, uint64_t captured)
 {
-    if (preview->length > budget)
-        preview->length = (size_t)budget;
     if (preview->length > 0 && preview->length < captured)
         preview->length = rsbx_utf8_edge(preview->data, preview->length);
+    preview->length = rsbx_utf8_fit(room, preview->data, preview->length);
 }
 
 /* Both previews share one budget; stdout goes first. */
@@ -395,9 +395,10 @@ static int copy_previews(reposbx_exec_result *result, struct running *running, u
 {
     struct rsbx_buf *out = &running->streams[0].preview;
     struct rsbx_buf *errors = &running->streams[1].preview;
+    size_t room = (size_t)budget;
 
-    cut_preview(out, budget, running->streams[0].bytes);
-    cut_preview(errors, budget - out->length, running->streams[1].bytes);
+    cut_preview(out, &room, running->streams[0].bytes);
+    cut_preview(errors, &room, running->streams[1].bytes);
     result->stdout_preview_length = out->length;
     result->stderr_preview_length = errors->length;
     result->stdout_truncated = out->length < running->streams[0].bytes;

@@ -409,6 +409,23 @@ static void test_streams_apart(void **state)
     reposbx_exec_result_dispose(&result);
 }
 
+/* In text each bad byte has three, and the text has the bound. */
+static void test_preview_of_no_text(void **state)
+{
+    reposbx_exec_result result;
+    char *json = NULL;
+
+    (void)state;
+    place_sh(&result, session, "yes | head -c 9 >&2; head -c 65536 /dev/zero | tr '\\000' '\\377'");
+    assert_int_equal(result.stdout_bytes, 65536);
+    assert_int_equal(result.stdout_preview_length, PREVIEW / 3);
+    assert_int_equal(result.stderr_preview_length, PREVIEW % 3);
+    assert_true(result.stdout_truncated && result.stderr_truncated);
+    assert_int_equal(reposbx_exec_result_json(&json, &result, NULL), 0);
+    free(json);
+    reposbx_exec_result_dispose(&result);
+}
+
 /* `count` bytes that are easy to make on both sides. */
 static char *lines(size_t count)
 {
@@ -593,6 +610,7 @@ int main(void)
         cmocka_unit_test(test_folder),
         cmocka_unit_test(test_stdin),
         cmocka_unit_test(test_streams_apart),
+        cmocka_unit_test(test_preview_of_no_text),
         cmocka_unit_test(test_preview_budget),
         cmocka_unit_test(test_output_cap),
         cmocka_unit_test(test_live_output),

@@ -58,6 +58,8 @@ same 'stdout over the cap' '.truncated and .ok and (.stdout | length) == 65536 a
     'import sys; sys.stderr.write("e" * 30000); sys.stderr.flush(); sys.stdout.write("o" * 70000)'
 same 'stderr over the cap' '.truncated and (.stdout | length) == 30000 and (.stderr | length) == 35536' \
     'import sys; sys.stderr.write("e" * 70000); sys.stderr.flush(); sys.stdout.write("o" * 30000)'
+same 'bytes that are no text' '.truncated and (.stdout | length) == 21845 and .stderr == "e"' \
+    'import sys; sys.stdout.buffer.write(b"\xff" * 65535); sys.stderr.write("e")'
 same 'exactly the cap' '(.truncated | not) and (.stdout | length) == 65536' 'import sys; sys.stdout.write("o" * 65536)'
 same 'a flood' '.status == "output_limited" and .truncated and .output_limited and .exit_code == null and
     (.timed_out | not) and (.stdout | length) == 65536' 'while True: print("x" * 1000)'

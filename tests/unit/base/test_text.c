@@ -73,11 +73,34 @@ static void what_is_no_text_stays(void **state)
         assert_int_equal(rsbx_utf8_edge(bytes[i], strlen(bytes[i])), strlen(bytes[i]));
 }
 
+/* Bytes that are no text count as the three bytes that stand for each of them in one. */
+static void a_room_is_filled_with_text(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t length, room, fits, left;
+    } rows[] = {
+        { "", 0, 0, 0, 0 },           { "ab", 2, 2, 2, 0 },         { "ab", 2, 1, 1, 0 },
+        { "\xff\xfe", 2, 5, 1, 2 },   { "\xff\xfe", 2, 6, 2, 0 },   { "a\xff", 2, 3, 1, 2 },
+        { "\xc3\xa9", 2, 1, 0, 1 },   { "\xc3\xa9x", 3, 2, 2, 0 },  { "\xf0\x9f\x98", 3, 8, 2, 2 },
+        { "\0\0", 2, 2, 2, 0 },       { "\xed\xa0\x80", 3, 9, 3, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t room = rows[i].room;
+
+        assert_int_equal(rsbx_utf8_fit(&room, rows[i].bytes, rows[i].length), rows[i].fits);
+        assert_int_equal(room, rows[i].left);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cut_character_is_left_out),
         cmocka_unit_test(what_is_no_text_stays),
+        cmocka_unit_test(a_room_is_filled_with_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
