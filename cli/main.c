@@ -230,6 +230,8 @@ int main(int argc, char **argv)
     fill_standard_descriptors();
     /* A reader that went away is told by EPIPE, where the reason can be acted on. */
     (void)signal(SIGPIPE, SIG_IGN);
+    /* So is a file that reached the size that the caller's shell allows: it must not end us half way. */
+    (void)signal(SIGXFSZ, SIG_IGN);
     code = rsbx_cli_finish(&cli, dispatch(&cli, argc, argv));
 #ifndef __SANITIZE_ADDRESS__
     /* Everything is written and released. What is left are the exit handlers of the libraries behind ours,

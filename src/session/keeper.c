@@ -183,6 +183,7 @@ static _Noreturn void detach(struct work *work, int lock_fd)
         _exit(0);
     (void)setsid();
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
     (void)signal(SIGINT, SIG_IGN);
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGALRM, SIG_DFL);
