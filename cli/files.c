@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,16 @@
 #include "output.h"
 
 #define FIRST_BYTES 65536U
+#define SILENCE_MS 60000
+
+/* False when a file that is a pipe has had nothing for too long, such as one that nobody writes to. Who
+ * pipes something into stdin knows when it ends. */
+static int await(int fd)
+{
+    struct pollfd ready = { fd, POLLIN, 0 };
+
+    return fd == STDIN_FILENO || poll(&ready, 1, SILENCE_MS) != 0;
+}
 
 /* Reads up to limit + 1 bytes: one more than allowed tells that it was too much. */
 static int read_fd(char **bytes, size_t *length, int fd, const char *name, size_t limit,
@@ -28,8 +39,10 @@ static int read_fd(char **bytes, size_t *length, int fd, const char *name, size_
             capacity *= 2;
             buffer = rsbx_cli_need(realloc(buffer, capacity + 1));
         }
+        if (!await(fd))
+            return rsbx_cli_set(err, REPOSBX_EIO, "nothing comes from %s", name);
         got = read(fd, buffer + used, capacity - used);
-        if (got < 0 && errno == EINTR)
+        if (got < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (got < 0)
             return rsbx_cli_set_errno(err, REPOSBX_EIO, "cannot read %s", name);
@@ -53,7 +66,8 @@ int rsbx_cli_read_all(char **bytes, size_t *length, const char *file, size_t lim
 
     if (strcmp(file, "-") == 0)
         return read_fd(bytes, length, STDIN_FILENO, "stdin", limit, err);
-    fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    /* Not blocking: a pipe without a writer is waited for below. */
+    fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return rsbx_cli_set_errno(
             err, errno == ENOENT || errno == ENOTDIR ? REPOSBX_ENOTFOUND : REPOSBX_EIO,

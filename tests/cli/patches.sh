@@ -77,6 +77,11 @@ is 'stdin of this shell is not read' "$code" 65
     <"$patch" >"$scratch/out" 2>"$scratch/err"
 is 'a patch on stdin' "$?:$(cat "$scratch/out" "$scratch/err")" "0:$(cat "$scratch/tree")"
 
+mkfifo "$scratch/pipe"
+(sleep 1; cat "$patch" >"$scratch/pipe") &
+expect 0 validate --repo "$repo" --revision "$head" --patch "$scratch/pipe" --policy "$scratch/policy.json"
+is 'a patch from a named pipe' "$(cat "$scratch/out")" "$(cat "$scratch/tree")"
+
 # It does not apply: an answer.
 sed 's/^-two$/-zwei/' "$patch" >"$patch.wrong"
 mv "$patch" "$patch.good"
