@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -25,6 +26,10 @@
 #define SOCKET "pool.sock"
 /* For a whole request to arrive, and for its answer to be taken. */
 #define REQUEST_MS 30000U
+/* When no descriptor is left for one who waits. */
+#define PAUSE_MS 100
+/* Until a server takes a connection. */
+#define CONNECT_SECONDS 10
 /* More connections than can run at a time are still told that it is busy. */
 #define MAX_CONNECTIONS 256U
 
@@ -217,7 +222,9 @@ static int check_socket_owner(int run_fd, reposbx_error *err)
         rsbx_hint(err, "reposbx pool serve starts one");
         return REPOSBX_ENOTFOUND;
     }
-    if (!S_ISSOCK(facts.st_mode) || facts.st_uid != geteuid())
+    if (!S_ISSOCK(facts.st_mode))
+        return rsbx_fail(err, REPOSBX_EPOLICY, "run/" SOCKET " is no socket of a pool: it is something else");
+    if (facts.st_uid != geteuid())
         return rsbx_fail(err, REPOSBX_EPOLICY,
                          "the pool's socket run/" SOCKET " is not ours: it belongs to user %ld",
                          (long)facts.st_uid);
@@ -242,7 +249,8 @@ static int listen_there(int *out, int run_fd, reposbx_error *err)
     return REPOSBX_OK;
 }
 
-static void take_connection(struct server *server, int listen_fd)
+/* False when none could be taken: the one that waits is still there then. */
+static bool take_connection(struct server *server, int listen_fd)
 {
     int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
     struct connection *connection = fd >= 0 ? calloc(1, sizeof *connection) : NULL;
@@ -266,25 +274,28 @@ static void take_connection(struct server *server, int listen_fd)
         if (fd >= 0)
             (void)close(fd);
     }
+    return fd >= 0 || errno == EINTR || errno == ECONNABORTED || errno == EAGAIN;
 }
 
 static int accept_until_stopped(struct server *server, int listen_fd, int stop_fd,
                                 reposbx_error *err)
 {
+    bool pause = false;
+
     for (;;) {
-        struct pollfd ready[3] = { { .fd = listen_fd, .events = POLLIN },
+        struct pollfd ready[3] = { { .fd = pause ? -1 : listen_fd, .events = POLLIN },
                                    { .fd = server->stop_fd, .events = POLLIN },
                                    { .fd = stop_fd, .events = POLLIN } };
 
-        if (poll(ready, 3, -1) < 0) {
+        if (poll(ready, 3, pause ? PAUSE_MS : -1) < 0) {
             if (errno == EINTR)
                 continue;
             return rsbx_fail_errno(err, REPOSBX_EINTERNAL, "poll");
         }
         if (ready[1].revents != 0 || (stop_fd >= 0 && ready[2].revents != 0))
             return REPOSBX_OK;
-        if (ready[0].revents != 0)
-            take_connection(server, listen_fd);
+        /* Without a descriptor for whoever waits, asking at once would do nothing but ask. */
+        pause = ready[0].revents != 0 && !take_connection(server, listen_fd);
     }
 }
 
@@ -349,14 +360,21 @@ int rsbx_pool_serve(struct rsbx_runner *runner, const reposbx_pool_serve_options
 static int connect_there(int *out, int run_fd, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* Where a server that does nothing has a queue that is full, connecting would wait for ever. */
+    const struct timeval patience = { .tv_sec = CONNECT_SECONDS };
     struct sockaddr_un address;
     int rc = check_socket_owner(run_fd, err);
 
     if (rc != 0)
         return rc;
     address_of(&address, run_fd);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0)
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0)
+        return rsbx_fail_errno(err, REPOSBX_EINTERNAL, "cannot make a socket");
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        if (errno == EAGAIN)
+            return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the pool takes no connection");
         return rsbx_fail_errno(err, REPOSBX_ENOTFOUND, "no pool serves this state folder");
+    }
     if (!rsbx_pool_peer_is_ours(fd))
         return rsbx_fail(err, REPOSBX_EPOLICY,
                          "the pool's socket run/" SOCKET " is served by somebody else");

@@ -98,6 +98,37 @@ nothing_left 1
 is 'files of the living' "$(ls "$REPOSBX_STATE_DIR/run/live")" ''
 is 'a socket that is left' "$(ls "$REPOSBX_STATE_DIR/run" | grep -c sock)" 0
 
+# One that has no descriptor left for who waits does not ask for it all the time, and goes on later.
+serve 1
+until_ready 1
+prlimit --pid "$server" --nofile=3:
+timeout 3 "$reposbx" pool status > /dev/null 2>&1 &
+client=$!
+sleep 0.5
+ticks() { awk '{ print $14 + $15 }' "/proc/$server/stat"; }
+before=$(ticks)
+sleep 2
+is 'a server that cannot take anybody rests' "$(($(ticks) - before < 100))" 1
+wait $client
+prlimit --pid "$server" --nofile=1024:
+until_status .size 1
+# One that is stopped takes no connection when its queue is full; nobody waits for it for ever.
+kill -STOP "$server"
+perl -MSocket -e '$| = 1; for (1 .. 100) { socket(my $s, PF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    push @s, $s; connect($s, sockaddr_un($ARGV[0])) or last; } sleep 100' \
+    "$REPOSBX_STATE_DIR/run/pool.sock" &
+queue=$!
+sleep 1
+run pool status
+is 'status of a server that is stopped' "$code" 69
+err_has 'takes no connection'
+kill $queue
+kill -CONT "$server"
+kill -TERM "$server"
+wait "$server"
+server=''
+nothing_left 1
+
 # SIGTERM ends it alike.
 serve 1
 kill -TERM "$server"
@@ -110,7 +141,7 @@ nothing_left 1
 if [ "$(id -u)" -eq 0 ]; then
     touch "$REPOSBX_STATE_DIR/run/pool.sock"
     ends 77 'print(1)'
-    err_has 'pool.sock'
+    err_has 'pool.sock is no socket'
     rm "$REPOSBX_STATE_DIR/run/pool.sock"
     perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un($ARGV[0])) or die' \
         "$REPOSBX_STATE_DIR/run/pool.sock"
