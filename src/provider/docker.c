@@ -339,6 +339,14 @@ static int put_seeds(struct rsbx_engine *engine, const char *slot,
     return rc;
 }
 
+/* An engine may say that it has removed something, and keep it. */
+static int still_there(const char *what, const char *name, const reposbx_error *refused,
+                       reposbx_error *err)
+{
+    return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "%s %s could not be removed: %s", what, name,
+                     refused->message[0] != '\0' ? refused->message : "it is still there");
+}
+
 static int remove_slot(struct rsbx_engine *engine, const char *name, const char *session_id,
                        struct rsbx_deadline deadline, reposbx_error *err)
 {
@@ -358,8 +366,7 @@ static int remove_slot(struct rsbx_engine *engine, const char *name, const char 
             look_at_slot(&state, engine, name, session_id, deadline, err) == REPOSBX_ENOTFOUND)
             return REPOSBX_OK;
         if (rsbx_deadline_passed(deadline))
-            return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "container %s could not be removed: %s", name,
-                             refused.message);
+            return still_there("container", name, &refused, err);
         (void)nanosleep(&pause, NULL);
     }
 }
@@ -380,8 +387,7 @@ static int remove_store(struct rsbx_engine *engine, const char *name, const char
             look_at_store(engine, name, session_id, deadline, err) == REPOSBX_ENOTFOUND)
             return REPOSBX_OK;
         if (rsbx_deadline_passed(deadline))
-            return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "volume %s could not be removed: %s", name,
-                             refused.message);
+            return still_there("volume", name, &refused, err);
         (void)nanosleep(&pause, NULL);
     }
 }

@@ -325,6 +325,28 @@ static void a_conversation_that_breaks_off_is_no_success(void **state)
     closes(here, session);
 }
 
+/* Whoever removed it: what the guest said counts, and nothing that could be asked afterwards. */
+static void a_container_that_vanishes_is_no_loss(void **state)
+{
+    struct fake_place *here = *state;
+    reposbx_session *session;
+    reposbx_exec_result result = { 0 };
+    reposbx_error err = REPOSBX_ERROR_INIT;
+
+    BEHAVE(here, .vanishing = true);
+    session = fake_place_session(here, NULL);
+    runs_a_command(session);
+    BEHAVE(here, .vanishing = true, .guest = FAKE_GUEST_NO_TRAILER, .guest_of = "-exec");
+    if (fake_place_exec(&result, session, &err) != 0)
+        fail_msg("exec: %s", err.message);
+    assert_int_equal(result.status, REPOSBX_STATUS_UNKNOWN);
+    assert_int_equal(result.exit_code, -1);
+    reposbx_exec_result_dispose(&result);
+    BEHAVE(here, .vanishing = true);
+    runs_a_command(session);
+    closes(here, session);
+}
+
 /* ---- guests that are not what was asked for ---- */
 
 static void more_memory(struct rsbx_hello *hello)
@@ -475,6 +497,7 @@ int main(void)
         CASE(an_unanswered_start_is_looked_up),
         CASE(a_name_that_lingers_is_waited_for),
         CASE(a_conversation_that_breaks_off_is_no_success),
+        CASE(a_container_that_vanishes_is_no_loss),
         CASE(a_strange_guest_makes_no_session),
         CASE(a_strange_guest_gets_no_command),
     };

@@ -458,7 +458,9 @@ static void attach(struct call *call, const struct container *container)
     fake_guest_serve(call->fd, &guest);
     need(pthread_mutex_lock(&fake->lock) == 0, "lock");
     again = name != NULL ? find_container(fake, name) : NULL;
-    if (again != NULL)
+    if (again != NULL && fake->habits.vanishing)
+        forget_container(again);
+    else if (again != NULL)
         again->running = false;
     free(name);
 }

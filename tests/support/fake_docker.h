@@ -39,6 +39,7 @@ struct fake_habits {
     const char *create_warning; /* in the answer to the create of a container */
     const char *foreign_volume; /* volumes whose name ends so are said to be somebody else's */
     enum fake_answer volume_create, container_create, container_start;
+    bool vanishing; /* a container is gone as soon as its conversation is over */
     int linger_ms; /* how long what was removed (and answered with 204) is still there */
     enum fake_guest_habit guest;
     const char *guest_of;   /* `guest` and `hello` count for containers whose name ends so; NULL: all */
