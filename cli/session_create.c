@@ -94,12 +94,11 @@ static int create(reposbx_session **out, reposbx_provider *provider, const struc
     rsbx_cli_fill_spec(&spec, &options->source, policy);
     spec.exclude_subtrees = options->exclude.items;
     spec.exclude_count = options->exclude.count;
-    spec.cancel_fd = cancel_fd;
     if (!cli->quiet && isatty(STDERR_FILENO)) {
         spec.progress = draw;
         spec.progress_payload = &bar;
     }
-    rc = reposbx_session_create(out, provider, &spec, err);
+    rc = reposbx_session_create_until(out, provider, &spec, cancel_fd, err);
     if (bar.drawn)
         (void)fputs("\r\033[K", stderr);
     return rc;

@@ -87,9 +87,8 @@ typedef struct reposbx_spec {
     const reposbx_policy *policy;      /* NULL: the default policy (which allows no image) */
     void (*progress)(void *payload, const reposbx_progress *progress); /* NULL: none */
     void *progress_payload;
-    int cancel_fd;                     /* readable: remove what was made, REPOSBX_ECANCELLED; -1: none */
 } reposbx_spec;
-#define REPOSBX_SPEC_INIT { 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, -1 }
+#define REPOSBX_SPEC_INIT { 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL }
 
 typedef struct reposbx_session reposbx_session;
 
@@ -99,6 +98,9 @@ typedef struct reposbx_session reposbx_session;
  * was made (what could not be removed is named in the error and left to reposbx_reap). */
 int reposbx_session_create(reposbx_session **out, reposbx_provider *provider,
                            const reposbx_spec *spec, reposbx_error *err);
+/* The same, which a readable cancel_fd (-1: none) ends: what was made is removed (REPOSBX_ECANCELLED). */
+int reposbx_session_create_until(reposbx_session **out, reposbx_provider *provider,
+                                 const reposbx_spec *spec, int cancel_fd, reposbx_error *err);
 
 /* Continues a session by its id. REPOSBX_ENOTFOUND, REPOSBX_EBUSY (someone else holds it). Closed
  * and poisoned sessions open too: their metadata and audit can be read, and close works. */

@@ -26,8 +26,7 @@ extern "C" {
 typedef struct reposbx_validate_request {
     unsigned int version;        /* 1 */
     const reposbx_spec *spec;    /* the session to make; without an image none is made, and only the
-                                    repository is asked whether the patch applies. Its cancel_fd is taken
-                                    from below */
+                                    repository is asked whether the patch applies */
     const void *patch;           /* at most limits.stdin_bytes of the policy (REPOSBX_EPOLICY) */
     size_t patch_length;
     const reposbx_exec_request *command; /* to run on the patched workspace; NULL: none. Its

@@ -98,6 +98,12 @@ static int wrap(reposbx_session **out, struct rsbx_session *own, reposbx_error *
 int reposbx_session_create(reposbx_session **out, reposbx_provider *provider,
                            const reposbx_spec *spec, reposbx_error *err)
 {
+    return reposbx_session_create_until(out, provider, spec, -1, err);
+}
+
+int reposbx_session_create_until(reposbx_session **out, reposbx_provider *provider,
+                                 const reposbx_spec *spec, int cancel_fd, reposbx_error *err)
+{
     struct rsbx_session *own = NULL;
     int rc;
 
@@ -107,7 +113,7 @@ int reposbx_session_create(reposbx_session **out, reposbx_provider *provider,
         return wrong_version("spec", spec->version, err);
     if (spec->exclude_count > 0 && spec->exclude_subtrees == NULL)
         return missing("exclude_subtrees", err);
-    rc = rsbx_session_create(&own, provider->state, spec, err);
+    rc = rsbx_session_create(&own, provider->state, spec, cancel_fd, err);
     return rc != 0 ? rc : wrap(out, own, err);
 }
 

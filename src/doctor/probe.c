@@ -308,8 +308,8 @@ static int begin(struct probe *probe, int place_fd, reposbx_error *err)
     spec.revision = commit;
     spec.image = doctor->options->image;
     spec.policy = doctor->policy;
-    spec.cancel_fd = doctor->options->cancel_fd;
-    return rsbx_session_create(&probe->session, probe->state, &spec, err);
+    return rsbx_session_create(&probe->session, probe->state, &spec, doctor->options->cancel_fd,
+                               err);
 }
 
 /* Closed, seen to be gone, and the folder with it. */

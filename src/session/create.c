@@ -36,6 +36,7 @@
 /* A creation under way. */
 struct creation {
     const reposbx_spec *spec;
+    int cancel_fd;
     reposbx_policy *policy; /* a private copy */
     struct rsbx_paths excludes;
     struct rsbx_source *source;
@@ -160,7 +161,7 @@ static int start_source(struct creation *creation, reposbx_error *err)
         rsbx_source_options_of(creation->policy, creation->spec->repo, creation->spec->revision);
     creation->source_options.excludes = (const char *const *)creation->excludes.list;
     creation->source_options.exclude_count = creation->excludes.count;
-    creation->source_options.cancel_fd = &creation->spec->cancel_fd;
+    creation->source_options.cancel_fd = &creation->cancel_fd;
     if (creation->spec->progress != NULL) {
         reposbx_progress progress = { .step = "check" };
 
@@ -173,7 +174,7 @@ static int check_engine(struct creation *creation, const struct rsbx_state *stat
                         reposbx_error *err)
 {
     struct rsbx_deadline deadline =
-        rsbx_deadline_or(rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &creation->spec->cancel_fd);
+        rsbx_deadline_or(rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &creation->cancel_fd);
     int rc = rsbx_provider_open(&creation->provider, state->engine, 0, deadline, err);
 
     if (rc == 0)
@@ -372,7 +373,7 @@ static int make_folder(struct rsbx_session **out, struct rsbx_state *state,
     creation->provider = NULL;
     session->seccomp_profile = creation->seccomp_profile;
     creation->seccomp_profile = NULL;
-    session->cancel_fd = creation->spec->cancel_fd;
+    session->cancel_fd = creation->cancel_fd;
     rc = join(session, creation, err);
     if (rc == 0)
         rc = make_metadata(session, creation, err);
@@ -558,9 +559,10 @@ void rsbx_session_undo(struct rsbx_session *session, struct rsbx_state *state, r
 }
 
 int rsbx_session_create(struct rsbx_session **out, struct rsbx_state *state,
-                        const reposbx_spec *spec, reposbx_error *err)
+                        const reposbx_spec *spec, int cancel_fd, reposbx_error *err)
 {
     RSBX_AUTO(creation) struct creation creation = { .spec = spec,
+                                                          .cancel_fd = cancel_fd,
                                                           .joined = RSBX_JOINED_INIT };
     struct rsbx_session *session = NULL;
     reposbx_error own = REPOSBX_ERROR_INIT;

@@ -24,8 +24,9 @@ void rsbx_state_free(struct rsbx_state *state);
 const char *rsbx_state_dir(const struct rsbx_state *state);
 const char *rsbx_state_engine(const struct rsbx_state *state);
 
+/* cancel_fd, as everywhere, is -1 where nobody cancels. */
 int rsbx_session_create(struct rsbx_session **out, struct rsbx_state *state,
-                        const reposbx_spec *spec, reposbx_error *err);
+                        const reposbx_spec *spec, int cancel_fd, reposbx_error *err);
 int rsbx_session_open(struct rsbx_session **out, struct rsbx_state *state, const char *id,
                       reposbx_error *err);
 void rsbx_session_free(struct rsbx_session *session);

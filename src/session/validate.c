@@ -403,17 +403,15 @@ static int work_in(struct validation *validation, struct rsbx_session *session, 
 
 static int run_session(struct validation *validation, struct rsbx_state *state, reposbx_error *err)
 {
-    reposbx_spec spec = *validation->request->spec;
+    int cancel_fd = validation->request->cancel_fd;
     struct rsbx_session *session = NULL;
     reposbx_error later = REPOSBX_ERROR_INIT;
     int closed;
-    int rc;
+    int rc = rsbx_session_create(&session, state, validation->request->spec, cancel_fd, err);
 
-    spec.cancel_fd = validation->request->cancel_fd;
-    rc = rsbx_session_create(&session, state, &spec, err);
     if (rc != 0)
         return rc;
-    session->cancel_fd = spec.cancel_fd;
+    session->cancel_fd = cancel_fd;
     validation->result->sandbox_id = strdup(session->id);
     if (validation->result->sandbox_id == NULL)
         rc = rsbx_fail_memory(err);

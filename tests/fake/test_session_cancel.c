@@ -99,8 +99,8 @@ static void create(struct fake_place *here, const char *request)
     spec.revision = here->place.revision;
     spec.image = FAKE_IMAGE_ID;
     spec.policy = policy;
-    spec.cancel_fd = cancel.read_fd;
-    if (reposbx_session_create(&session, here->place.provider, &spec, &err) != REPOSBX_ECANCELLED)
+    if (reposbx_session_create_until(&session, here->place.provider, &spec, cancel.read_fd, &err) !=
+        REPOSBX_ECANCELLED)
         fail_msg("%s: %d %s", request, err.code, err.message);
     assert_null(session);
     assert_null(strstr(err.message, "is left"));
