@@ -224,13 +224,18 @@ static bool zip64_sizes(const uint8_t *local, const uint8_t *row, bool descripto
     return false;
 }
 
+/* Where a descriptor follows, what a writer did not know yet is 0; some know the size already. */
+static bool same_word(const uint8_t *local, const uint8_t *row, bool descriptor)
+{
+    return memcmp(local, row, 4) == 0 || (descriptor && get32(local) == 0);
+}
+
 /* The sizes and the sum of a local header, against the directory's row. */
 static bool same_sizes(const uint8_t *local, const uint8_t *row, bool descriptor)
 {
-    if (zip64_sizes(local, row, descriptor))
-        return descriptor ? get32(local + 14) == 0 : memcmp(local + 14, row + 16, 4) == 0;
-    return descriptor ? get32(local + 14) == 0 && get32(local + 18) == 0 && get32(local + 22) == 0
-                      : memcmp(local + 14, row + 16, 12) == 0;
+    return same_word(local + 14, row + 16, descriptor) &&
+           (zip64_sizes(local, row, descriptor) || (same_word(local + 18, row + 20, descriptor) &&
+                                                    same_word(local + 22, row + 24, descriptor)));
 }
 
 /* The local header must repeat the directory's row. */

@@ -98,7 +98,8 @@ static int hash_member(struct rsbx_bundle_member *out, const uint8_t *file,
     return REPOSBX_OK;
 }
 
-/* libzip has to see the same members; their bytes are read here. */
+/* libzip has to see as many members; what they are was compared in directory.c (libzip would refuse a
+ * streamed member whose size its writer knew), and their bytes are read here. */
 static int hash_members(struct rsbx_bundle_result *result, const uint8_t *bytes, size_t length,
                         const struct rsbx_zip_rows *rows, reposbx_error *err)
 {
@@ -111,7 +112,7 @@ static int hash_members(struct rsbx_bundle_result *result, const uint8_t *bytes,
     source = rsbx_zip.zip_source_buffer_create(bytes, length, 0, &error);
     if (source == NULL)
         return rsbx_fail_memory(err);
-    zip = rsbx_zip.zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error);
+    zip = rsbx_zip.zip_open_from_source(source, ZIP_RDONLY, &error);
     if (zip == NULL) {
         rsbx_zip.zip_source_free(source);
         rc = rsbx_fail(err, REPOSBX_EMALFORMED, "not an acceptable ZIP: %s",

@@ -281,6 +281,17 @@ static void descriptors_repeat_the_directory(void **state)
             fail_msg("byte %zu: %d: %s", at, rc, err.message);
         rsbx_buf_dispose(&zip);
     }
+    one.descriptor = good;
+    one.descriptor_length = 16;
+    for (one.local_size = 0; one.local_size < 3; one.local_size++) { /* some know it beforehand */
+        struct rsbx_buf zip = RSBX_BUF_INIT(1U << 20);
+
+        zipmake(&zip, &one, 1);
+        assert_int_equal(verify(zip.data, zip.length, NULL, NULL),
+                         one.local_size < 2 ? 0 : REPOSBX_EMALFORMED);
+        rsbx_buf_dispose(&zip);
+    }
+    one.local_size = 0;
     one.descriptor = good + 1;
     for (one.descriptor_length = 1; one.descriptor_length < 12; one.descriptor_length++)
         assert_bad(&one, 1, "descriptor");

@@ -58,7 +58,7 @@ static void put_common(struct rsbx_buf *out, const struct zipmake_member *member
     if (local && member->descriptor != NULL) {
         put32(out, 0);
         put32(out, 0);
-        put32(out, 0);
+        put32(out, member->local_size);
         put16(out, (uint32_t)name_length);
         return;
     }

@@ -23,8 +23,9 @@ struct zipmake_member {
     uint16_t extra_length;
     uint64_t local64;           /* not 0: the local header has its sizes in a zip64 field; 1: the right
                                  * ones, else this as the unpacked one */
-    const void *descriptor;     /* behind the bytes; sizes and sum of the local header are 0 then */
+    const void *descriptor;     /* behind the bytes; sum and size of the local header are 0 then */
     size_t descriptor_length;
+    uint32_t local_size;        /* with a descriptor: the unpacked size in the local header */
 };
 
 void zipmake(struct rsbx_buf *out, const struct zipmake_member *members, size_t count);
