@@ -173,9 +173,9 @@ int rsbx_session_refused(struct rsbx_session *session, const char *operation, in
  * can. */
 void rsbx_state_refused(const struct rsbx_state *state, const reposbx_spec *spec, int code,
                         const reposbx_error *why);
-/* The same of a patch that was checked without a session. */
-void rsbx_state_patch(const struct rsbx_state *state, const reposbx_spec *spec,
-                      const reposbx_validate_result *result);
+/* Records there that a patch was checked without a session. */
+int rsbx_state_patch(const struct rsbx_state *state, const reposbx_spec *spec,
+                     const reposbx_validate_result *result, reposbx_error *err);
 
 /* Whether the workspace is an overlay over the baseline. */
 bool rsbx_session_overlay(const struct rsbx_session *session);

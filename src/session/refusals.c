@@ -3,7 +3,8 @@
  * A creation that is refused leaves no session that could hold its record, so the state folder has
  * a log of its own for these: STATE/audit, chained like every other. It is bounded: a full one
  * becomes STATE/audit.old (the one before is removed) and a new one begins. A refusal stands
- * whether or not it can be recorded.
+ * whether or not it can be recorded. So has what is asked of a repository alone, and there an answer
+ * that cannot be recorded is none.
  */
 #include <string.h>
 
@@ -29,8 +30,8 @@ void rsbx_state_refused(const struct rsbx_state *state, const reposbx_spec *spec
         (void)rsbx_audit_roll(state->dir_fd, RSBX_MAX_REFUSALS_BYTES, "session_refused", data, NULL);
 }
 
-void rsbx_state_patch(const struct rsbx_state *state, const reposbx_spec *spec,
-                      const reposbx_validate_result *result)
+int rsbx_state_patch(const struct rsbx_state *state, const reposbx_spec *spec,
+                     const reposbx_validate_result *result, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_json) rsbx_json_ptr data = json_pack(
         "{s:s, s:I, s:b, s:s, s:s, s:s, s:o, s:o, s:o}", "sha256", result->patch_sha256, "bytes",
@@ -39,6 +40,7 @@ void rsbx_state_patch(const struct rsbx_state *state, const reposbx_spec *spec,
         text_or_null(spec->repo), "revision", text_or_null(spec->revision), "task_id",
         text_or_null(spec->task_id));
 
-    if (data != NULL)
-        (void)rsbx_audit_roll(state->dir_fd, RSBX_MAX_REFUSALS_BYTES, "patch_checked", data, NULL);
+    return data != NULL ? rsbx_audit_roll(state->dir_fd, RSBX_MAX_REFUSALS_BYTES, "patch_checked", data,
+                                          err)
+                        : rsbx_fail_memory(err);
 }

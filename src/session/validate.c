@@ -464,7 +464,7 @@ int rsbx_validate(reposbx_validate_result *out, struct rsbx_state *state,
         rc = run_session(&validation, state, err);
     } else if (rc == 0) {
         result.ok = result.applies;
-        rsbx_state_patch(state, request->spec, &result);
+        rc = rsbx_state_patch(state, request->spec, &result, err);
     }
     if (rc != 0) {
         rsbx_validate_result_dispose(&result);

@@ -154,10 +154,10 @@ expect 65 validate --repo "$repo" --revision "${head:0:39}" --patch "$patch"
 expect 66 validate --repo "$repo/none" --revision "$head" --patch "$patch"
 expect 77 validate --repo "$repo" --revision "$head" --patch "$patch" --image sha256:$(printf '%064d' 0) \
     -- true
-# A bound on the size of files ends nothing by a signal, and the answer needs no file.
+# A bound on the size of files ends nothing by a signal; an answer that cannot be recorded is none.
 is 'no file may grow' "$(ulimit -f 0
     "$reposbx" validate --repo "$repo" --revision "$head" --patch "$patch" 2>&1 | grep -c '^reposbx: pass'
-    echo "${PIPESTATUS[0]}")" $'1\n0'
+    echo "${PIPESTATUS[0]}")" $'0\n74'
 # With an image an engine is needed, but not to say that a patch is none.
 jq ". + {images: [\"sha256:$(printf '%064d' 0)\"], require_rootless_runtime: false}" "$scratch/policy.json" \
     >"$scratch/image.json"
