@@ -27,6 +27,7 @@ ends 124 'import time; time.sleep(100)' --timeout 1
 ends 137 'x = bytearray(10**9); print(len(x))'
 ends 66 'print(1)' --input "a=$scratch/not-there"
 echo data > "$scratch/input"
+until_ready 2
 ends 0 'print(open("/tmp/input/a").read(), end="")' --input "a=$scratch/input" --json
 out_json '.warm and .stdout == "data\n"'
 until_ready 2
