@@ -135,13 +135,14 @@ int rsbx_talk_put_data(struct rsbx_talk *talk, const void *bytes, size_t length,
 static int decode(struct rsbx_talk *talk, reposbx_error *err)
 {
     while (talk->handler_result == 0) {
-        const uint8_t *at = (const uint8_t *)talk->received.data + talk->decoded;
         size_t left = talk->received.length - talk->decoded;
         struct rsbx_wire_header header;
         struct rsbx_wire_message message;
+        const uint8_t *at;
 
         if (left < RSBX_WIRE_HEADER_BYTES)
             break;
+        at = (const uint8_t *)talk->received.data + talk->decoded;
         if (!rsbx_wire_get_header(&header, at) || header.sequence != talk->next_get)
             return rsbx_fail(err, REPOSBX_EPROTOCOL, "the guest sent something that is no message");
         if (left - RSBX_WIRE_HEADER_BYTES < header.length)
