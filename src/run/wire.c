@@ -22,6 +22,17 @@ static int late(reposbx_error *err)
     return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the pool did not answer in time");
 }
 
+/* A peer that was killed while it had bytes unread resets the connection; the others close it. */
+static bool peer_gone(int error)
+{
+    return error == ECONNRESET || error == EPIPE;
+}
+
+static int closed(reposbx_error *err)
+{
+    return rsbx_fail(err, REPOSBX_ENOTFOUND, "the pool closed the connection");
+}
+
 static int send_all(int fd, const void *bytes, size_t length, struct rsbx_deadline deadline,
                     reposbx_error *err)
 {
@@ -30,6 +41,8 @@ static int send_all(int fd, const void *bytes, size_t length, struct rsbx_deadli
     while (length > 0) {
         ssize_t put = send(fd, at, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 
+        if (put < 0 && peer_gone(errno))
+            return closed(err);
         if (put < 0 && errno != EAGAIN && errno != EINTR)
             return rsbx_fail_errno(err, REPOSBX_EUNAVAILABLE, "the pool's connection");
         if (put > 0) {
@@ -50,7 +63,7 @@ static int receive_all(size_t *got, int fd, char *bytes, size_t length,
     while (*got < length) {
         ssize_t part = recv(fd, bytes + *got, length - *got, MSG_DONTWAIT);
 
-        if (part == 0)
+        if (part == 0 || (part < 0 && peer_gone(errno)))
             return REPOSBX_OK;
         if (part < 0 && errno != EAGAIN && errno != EINTR)
             return rsbx_fail_errno(err, REPOSBX_EUNAVAILABLE, "the pool's connection");
@@ -108,7 +121,7 @@ int rsbx_pool_receive(json_t **document, struct rsbx_buf *bytes, int fd,
     int rc = receive_all(&got, fd, (char *)head, sizeof head, deadline, err);
 
     if (rc == 0 && got == 0)
-        return rsbx_fail(err, REPOSBX_ENOTFOUND, "the pool closed the connection");
+        return closed(err);
     if (rc == 0 && got < sizeof head)
         rc = rsbx_fail(err, REPOSBX_EPROTOCOL, WHAT " is cut");
     if (rc == 0)

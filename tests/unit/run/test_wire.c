@@ -168,6 +168,31 @@ static void errors_keep_their_code_and_hint(void **state)
     assert_int_equal(rsbx_pool_get_error(nonsense, &again), REPOSBX_EPROTOCOL);
 }
 
+/* However a server was killed, its clients see the same: it is not there, and they run their jobs. */
+static void a_killed_server_is_none(void **state)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf bytes = RSBX_BUF_INIT(64);
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr document = json_object();
+    struct rsbx_deadline deadline = rsbx_deadline_in_ms(ENOUGH_MS);
+    reposbx_error err = REPOSBX_ERROR_INIT;
+
+    (void)state;
+    for (int unread = 0; unread < 2; unread++) {
+        json_t *value = NULL;
+        int both[2];
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, both), 0);
+        if (unread)
+            assert_int_equal(rsbx_pool_send(both[1], document, &bytes, deadline, NULL), 0);
+        (void)close(both[0]);
+        assert_int_equal(rsbx_pool_receive(&value, &bytes, both[1], deadline, &err),
+                         REPOSBX_ENOTFOUND);
+        assert_int_equal(rsbx_pool_send(both[1], document, &bytes, deadline, &err),
+                         REPOSBX_ENOTFOUND);
+        (void)close(both[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +200,7 @@ int main(void)
         cmocka_unit_test(a_result_comes_back_whole),
         cmocka_unit_test(lengths_that_lie_are_refused),
         cmocka_unit_test(messages_are_bounded_and_whole),
+        cmocka_unit_test(a_killed_server_is_none),
         cmocka_unit_test(errors_keep_their_code_and_hint),
     };
 
