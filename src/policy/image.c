@@ -61,7 +61,8 @@ int rsbx_check_image_reference(const reposbx_policy *policy, const char *image, 
         (void)rsbx_fail(err, REPOSBX_EPOLICY, "image: %s is not on the list of policy \"%s\"",
                         image, policy->name);
         rsbx_hint(err, policy->image_count == 0
-                           ? "the list is empty; copy the policy and put the image into \"images\""
+                           ? "the list is empty; put the image into \"images\" of a copy of a shipped policy "
+                             "('reposbx policy show code-run' prints one) and give it with --policy"
                            : "put it into \"images\" of the policy, exactly as it is requested");
         return REPOSBX_EPOLICY;
     }
