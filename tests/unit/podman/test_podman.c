@@ -31,7 +31,9 @@ static const char script[] =
     "say) shift; printf '%s|' $flags; printf '%s\\n' \"$@\";;\n"
     "env) env;;\n"
     "cat) cat;;\n"
-    "descriptors) ls /proc/$$/fd | sort -n | tr '\\n' ' '; pwd; cut -d' ' -f5,6 /proc/$$/stat; echo $$;;\n"
+    /* Listed by a subshell: a pipe or file of the listing would be in the list otherwise. */
+    "descriptors) (ls /proc/$$/fd >$0.open); sort -n $0.open | tr '\\n' ' '; pwd;\n"
+    "  cut -d' ' -f5,6 /proc/$$/stat; echo $$;;\n"
     "flood) head -c 5000000 /dev/zero;;\n"
     "complain) head -c 100000 /dev/zero | tr '\\0' x >&2; echo out; exit 3;;\n"
     "fail) echo first >&2; echo 'Error: no such thing' >&2; echo 'See help' >&2; exit 125;;\n"
