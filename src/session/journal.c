@@ -244,8 +244,9 @@ static int open_journal(struct rsbx_session *session, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(RSBX_MAX_STATE_BYTES);
     RSBX_AUTO(rsbx_fd) int fd = -1;
+    off_t known = session->journal.read; /* whole lines */
     const char *last;
-    off_t whole;
+    size_t whole;
     int rc;
 
     if (session->journal_fd >= 0)
@@ -254,15 +255,15 @@ static int open_journal(struct rsbx_session *session, reposbx_error *err)
                 0600);
     if (fd < 0)
         return rsbx_fail_errno(err, REPOSBX_EIO, "cannot open the journal");
-    rc = rsbx_read_file_at(&text, session->dir_fd, "journal", err);
+    rc = rsbx_read_file_from(&text, session->dir_fd, "journal", known, err);
     if (rc != 0)
         return rc;
     last = text.length > 0 ? memrchr(text.data, '\n', text.length) : NULL;
-    whole = last != NULL ? (off_t)(last - text.data) + 1 : 0;
+    whole = last != NULL ? (size_t)(last - text.data) + 1 : 0;
     /* A torn line is left by a crash, and after a crash nobody else writes. */
-    if ((size_t)whole < text.length && ftruncate(fd, whole) != 0)
+    if (whole < text.length && ftruncate(fd, known + (off_t)whole) != 0)
         return rsbx_fail_errno(err, REPOSBX_EIO, "cannot mend the journal");
-    if (text.length == 0)
+    if (known == 0 && text.length == 0)
         rc = rsbx_sync_fd(session->dir_fd, "the session folder", err);
     if (rc == 0)
         session->journal_fd = rsbx_fd_steal(&fd);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake/session.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +73,22 @@ int fake_place_exec(reposbx_exec_result *out, reposbx_session *session, reposbx_
     request.argv = argv;
     request.argc = 1;
     return reposbx_session_exec(out, session, &request, err);
+}
+
+size_t fake_place_folders(const struct fake_place *here, const char *under)
+{
+    char path[512];
+    struct dirent *entry;
+    size_t count = 0;
+    DIR *folder;
+
+    (void)snprintf(path, sizeof path, "%s/%s", here->place.state, under);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL)
+        count += entry->d_name[0] != '.' || strncmp(entry->d_name, ".gone", 5) == 0;
+    (void)closedir(folder);
+    return count;
 }
 
 struct counting {

@@ -28,6 +28,9 @@ reposbx_session *fake_place_session(struct fake_place *here, const char *changes
 /* Runs `true`. */
 int fake_place_exec(reposbx_exec_result *out, reposbx_session *session, reposbx_error *err);
 
+/* How many folders there are in `under` of the state folder, those on their way out included. */
+size_t fake_place_folders(const struct fake_place *here, const char *under);
+
 /* How many records of this event the session's audit has. */
 size_t fake_place_records(const reposbx_session *session, const char *event);
 

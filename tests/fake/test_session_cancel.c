@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -70,22 +69,6 @@ static void cancelled_in_time(struct cancel *cancel)
     (void)close(cancel->write_fd);
 }
 
-static size_t sessions(const struct fake_place *here)
-{
-    char path[128];
-    struct dirent *entry;
-    size_t count = 0;
-    DIR *folder;
-
-    (void)snprintf(path, sizeof path, "%s/sessions", here->place.state);
-    folder = opendir(path);
-    assert_non_null(folder);
-    while ((entry = readdir(folder)) != NULL)
-        count += strncmp(entry->d_name, "sbx-", 4) == 0;
-    (void)closedir(folder);
-    return count;
-}
-
 static void create(struct fake_place *here, const char *request)
 {
     reposbx_policy *policy = place_policy(FAKE_IMAGE_ID, NULL);
@@ -107,7 +90,7 @@ static void create(struct fake_place *here, const char *request)
     cancelled_in_time(&cancel);
     reposbx_policy_free(policy);
     assert_int_equal(fake_docker_left(here->fake), 0);
-    assert_int_equal(sessions(here), 0);
+    assert_int_equal(fake_place_folders(here, "sessions"), 0);
 }
 
 static void a_create_that_nothing_answers(void **state)

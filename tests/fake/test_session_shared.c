@@ -4,7 +4,6 @@
  * the last one leaves, and neither a crash nor a foreign hand leaves it standing or lets it pass
  * unfilled.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,23 +57,6 @@ static void sees_more_processes(struct rsbx_hello *hello)
     hello->pids++;
 }
 
-/* Folders of STATE/shared. */
-static size_t shared_folders(const struct fake_place *here)
-{
-    char path[512];
-    struct dirent *entry;
-    size_t count = 0;
-    DIR *folder;
-
-    (void)snprintf(path, sizeof path, "%s/shared", here->place.state);
-    folder = opendir(path);
-    assert_non_null(folder);
-    while ((entry = readdir(folder)) != NULL)
-        count += entry->d_name[0] != '.' || strncmp(entry->d_name, ".gone", 5) == 0;
-    (void)closedir(folder);
-    return count;
-}
-
 static void a_second_session_copies_nothing(void **state)
 {
     struct fake_place *here = *state;
@@ -99,11 +81,11 @@ static void a_second_session_copies_nothing(void **state)
     reposbx_metadata_dispose(&two);
     /* It serves on after the one that filled it is gone. */
     close_it(first);
-    assert_int_equal(shared_folders(here), 2);
+    assert_int_equal(fake_place_folders(here, "shared"), 2);
     assert_int_equal(fake_place_exec(&result, second, NULL), 0);
     reposbx_exec_result_dispose(&result);
     close_it(second);
-    assert_int_equal(shared_folders(here), 0);
+    assert_int_equal(fake_place_folders(here, "shared"), 0);
     assert_int_equal(fake_docker_left(here->fake), 0);
 }
 
@@ -115,7 +97,7 @@ static void another_snapshot_is_not_shared(void **state)
     reposbx_session *second = fake_place_session(here, "{\"source\": {\"symlinks\": \"keep\"}}");
 
     assert_int_equal(fake_docker_asked(here->fake, RSBX_OP_FILL), 2);
-    assert_int_equal(shared_folders(here), 3);
+    assert_int_equal(fake_place_folders(here, "shared"), 3);
     close_it(first);
     close_it(second);
     assert_int_equal(fake_docker_left(here->fake), 0);
@@ -197,19 +179,19 @@ static void a_session_that_vanished_holds_nothing(void **state)
     /* Somebody removes its folder: nobody can say any more what it had, but for what it shared. */
     reposbx_session_free(session);
     in_state(here, "rm -r sessions/sbx-*");
-    assert_int_equal(shared_folders(here), 2);
+    assert_int_equal(fake_place_folders(here, "shared"), 2);
     assert_int_equal(reposbx_reap(&report, here->place.provider, 1, NULL), 0);
     assert_int_equal(report.count, 2);
     assert_string_equal(report.items[0].action, "would_remove");
     reposbx_reap_report_dispose(&report);
-    assert_int_equal(shared_folders(here), 2);
+    assert_int_equal(fake_place_folders(here, "shared"), 2);
     fake_docker_forget(here->fake);
     assert_int_equal(reposbx_reap(&report, here->place.provider, 0, NULL), 0);
     assert_int_equal(fake_docker_count(here->fake, "DELETE /volumes/sbx-"), 2);
     assert_int_equal(report.failed, 0);
     assert_int_equal(report.count, 2);
     reposbx_reap_report_dispose(&report);
-    assert_int_equal(shared_folders(here), 0);
+    assert_int_equal(fake_place_folders(here, "shared"), 0);
 }
 
 /* Somebody removed the volume behind our back: it is filled anew, and never taken empty. */

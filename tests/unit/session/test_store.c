@@ -129,10 +129,9 @@ static void a_fault_of_the_background_is_remembered(void **state)
 }
 
 /* Cut at every byte: what is read is always a prefix of what was acknowledged, and appending goes
- * on. */
-static void a_torn_journal_is_a_prefix(void **state)
+ * on, for a holder that has read the journal before and for one that has not. */
+static void torn_journals(struct fixture *fixture, bool followed)
 {
-    struct fixture *fixture = *state;
     static const char whole[] = "make store " ID "-a\ncommand\nmake slot " ID "-1\ngone slot " ID
                                 "-1\n";
 
@@ -146,6 +145,8 @@ static void a_torn_journal_is_a_prefix(void **state)
         assert_int_equal(
             rsbx_replace_file_at(fixture->session->dir_fd, "journal", whole, cut, NULL), 0);
         assert_int_equal(rsbx_session_folder(&session, fixture->state, ID, false, NULL), 0);
+        if (followed)
+            assert_int_equal(rsbx_journal_follow(session, NULL), 0);
         assert_int_equal(rsbx_journal_make(session, RSBX_OBJECT_SLOT, ID "-9", NULL), 0);
         assert_int_equal(rsbx_journal_read(&journal, session->dir_fd, NULL), 0);
         assert_int_equal(journal.left_count,
@@ -154,6 +155,12 @@ static void a_torn_journal_is_a_prefix(void **state)
         rsbx_journal_dispose(&journal);
         rsbx_session_free(session);
     }
+}
+
+static void a_torn_journal_is_a_prefix(void **state)
+{
+    torn_journals(*state, false);
+    torn_journals(*state, true);
 }
 
 static off_t journal_length(const struct rsbx_session *session)
