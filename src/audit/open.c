@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit/audit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/lister.h"
 
 #include "base/banned.h"
 
@@ -144,29 +144,30 @@ static int read_tail(uint64_t *cut, struct rsbx_audit *audit, bool have_head, re
 /* The captured streams that lie beside the log already. */
 static int sum_streams(uint64_t *out, int dir_fd, reposbx_error *err)
 {
-    int fd = openat(dir_fd, RSBX_AUDIT_STREAMS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
+    RSBX_AUTO(rsbx_fd) int fd =
+        openat(dir_fd, RSBX_AUDIT_STREAMS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
+    const char *name;
     uint64_t total = 0;
+    int rc;
 
     if (fd < 0 && errno == ENOENT) {
         *out = 0;
         return REPOSBX_OK;
     }
-    if (folder == NULL) {
-        (void)rsbx_fail_errno(err, REPOSBX_EIO, "audit: cannot read the folder of streams");
-        rsbx_fd_autop(&fd);
-        return REPOSBX_EIO;
-    }
-    while ((entry = readdir(folder)) != NULL) {
+    if (fd < 0)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "audit: cannot open the folder of streams");
+    rc = rsbx_lister_open(&lister, fd, "the audit's folder of streams", err);
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0) {
         struct stat facts;
 
-        if (fstatat(fd, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode))
+        rc = 0;
+        if (fstatat(fd, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode))
             total += (uint64_t)facts.st_size;
     }
-    (void)closedir(folder);
-    *out = total;
-    return REPOSBX_OK;
+    if (rc == 0)
+        *out = total;
+    return rc;
 }
 
 static int cut_tail(struct rsbx_audit *audit, uint64_t cut, reposbx_error *err)

@@ -10,7 +10,6 @@
  * The file is locked by its process for as long as that lives. Who finds it unlocked removes what is
  * made and not gone, and then the file.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,6 +22,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/lister.h"
 #include "base/text.h"
 #include "run/internal.h"
 
@@ -263,24 +263,22 @@ int rsbx_live_sweep(const struct rsbx_run_place *place, bool dry_run,
 {
     const struct sweep sweep = { dry_run, removed, payload };
     RSBX_AUTO(rsbx_fd) int folder_fd = -1;
-    DIR *folder;
-    struct dirent *entry;
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
+    const char *name;
     int first = REPOSBX_OK;
     int rc = rsbx_run_folder(&folder_fd, place, "live", err);
 
-    if (rc != 0)
-        return rc;
-    folder = fdopendir(fcntl(folder_fd, F_DUPFD_CLOEXEC, 3));
-    if (folder == NULL)
-        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot list the containers");
-    while ((entry = readdir(folder)) != NULL) {
-        if (entry->d_name[0] == '.')
+    if (rc == 0)
+        rc = rsbx_lister_open(&lister, folder_fd, "the containers", err);
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, first == 0 ? err : NULL)) > 0) {
+        rc = 0;
+        if (name[0] == '.')
             continue;
         /* The first failure is told; the others are still tried. */
-        rc = sweep_file(folder_fd, entry->d_name, &sweep, first == 0 ? err : NULL);
         if (first == 0)
-            first = rc;
+            first = sweep_file(folder_fd, name, &sweep, err);
+        else
+            (void)sweep_file(folder_fd, name, &sweep, NULL);
     }
-    (void)closedir(folder);
-    return first;
+    return first != 0 ? first : rc;
 }

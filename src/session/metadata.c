@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/lister.h"
 #include "session/internal.h"
 
 #include "base/banned.h"
@@ -229,17 +229,18 @@ static int newest_first(const void *a, const void *b)
 }
 
 /* Collects the readable documents of every session folder into list[count] (grown). */
-static int collect(json_t ***list, size_t *count, struct rsbx_state *state, DIR *folder,
-                   reposbx_error *err)
+static int collect(json_t ***list, size_t *count, struct rsbx_state *state, reposbx_error *err)
 {
-    struct dirent *entry;
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
+    const char *name;
+    int rc = rsbx_lister_open(&lister, state->sessions_fd, "the sessions", err);
 
-    while ((entry = readdir(folder)) != NULL) {
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0) {
         json_t *metadata = NULL;
         json_t **grown;
 
-        if (!rsbx_session_id_valid(entry->d_name) ||
-            load_public(&metadata, state, entry->d_name, NULL) != 0)
+        rc = 0;
+        if (!rsbx_session_id_valid(name) || load_public(&metadata, state, name, NULL) != 0)
             continue;
         grown = realloc(*list, (*count + 1) * sizeof **list);
         if (grown == NULL) {
@@ -249,7 +250,7 @@ static int collect(json_t ***list, size_t *count, struct rsbx_state *state, DIR 
         *list = grown;
         grown[(*count)++] = metadata;
     }
-    return REPOSBX_OK;
+    return rc;
 }
 
 int rsbx_metadata_list(char **out, struct rsbx_state *state, reposbx_error *err)
@@ -257,17 +258,8 @@ int rsbx_metadata_list(char **out, struct rsbx_state *state, reposbx_error *err)
     RSBX_AUTO(rsbx_json) rsbx_json_ptr array = json_array();
     json_t **list = NULL;
     size_t count = 0;
-    int fd = openat(state->sessions_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    int rc;
+    int rc = collect(&list, &count, state, err);
 
-    if (folder == NULL) {
-        if (fd >= 0)
-            (void)close(fd);
-        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot list the sessions");
-    }
-    rc = collect(&list, &count, state, folder, err);
-    (void)closedir(folder);
     if (count > 0)
         qsort(list, count, sizeof *list, newest_first);
     for (size_t i = 0; i < count; i++) {

@@ -6,7 +6,6 @@
  * provider checks the owner again. A ready session within its lease is left alone, but slots that a
  * killed controller left behind in it are removed.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/lister.h"
 #include "session/internal.h"
 #include "session/shared.h"
 
@@ -245,27 +245,17 @@ int rsbx_reap(reposbx_reap_report *out, struct rsbx_state *state, int dry_run, r
 {
     reposbx_reap_report report = { .items = NULL };
     struct reaping reaping = { .report = &report, .state = state, .dry_run = dry_run };
-    int fd = openat(state->sessions_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
-    int rc = REPOSBX_OK;
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
+    const char *name;
+    int rc = rsbx_lister_open(&lister, state->sessions_fd, "the sessions", err);
 
-    if (folder == NULL) {
-        if (fd >= 0)
-            (void)close(fd);
-        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot list the sessions");
-    }
-    while (rc == 0 && (entry = readdir(folder)) != NULL) {
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0) {
         reposbx_error why = REPOSBX_ERROR_INIT;
-        int one;
 
-        if (!rsbx_session_id_valid(entry->d_name))
-            continue;
-        one = reap_one(&reaping, entry->d_name, &why);
-        if (one != 0)
-            rc = tell(&reaping, entry->d_name, "session", "", why.message, err);
+        rc = 0;
+        if (rsbx_session_id_valid(name) && reap_one(&reaping, name, &why) != 0)
+            rc = tell(&reaping, name, "session", "", why.message, err);
     }
-    (void)closedir(folder);
     if (rc == 0)
         rc = rsbx_shared_reap(state, dry_run != 0, tell_unused, &reaping, err);
     if (rc != 0) {

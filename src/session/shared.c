@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/shared.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/lister.h"
 #include "base/text.h"
 #include "codec/sha256.h"
 
@@ -221,30 +221,25 @@ static int count_users(size_t *out, const struct rsbx_shared *shared, int state_
 {
     RSBX_AUTO(rsbx_fd) int sessions_fd =
         openat(state_fd, "sessions", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int fd = openat(shared->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
+    const char *name;
     size_t count = 0;
+    int rc;
 
-    if (folder == NULL || sessions_fd < 0) {
-        int rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot list the users of %s", shared->key);
-
-        if (folder != NULL)
-            (void)closedir(folder);
-        else if (fd >= 0)
-            (void)close(fd);
-        return rc;
-    }
-    while ((entry = readdir(folder)) != NULL) {
-        if (!rsbx_session_id_valid(entry->d_name) || strcmp(entry->d_name, but) == 0)
+    if (sessions_fd < 0)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot list the users of %s", shared->key);
+    rc = rsbx_lister_open(&lister, shared->dir_fd, shared->key, err);
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0) {
+        rc = 0;
+        if (!rsbx_session_id_valid(name) || strcmp(name, but) == 0)
             continue;
-        if (faccessat(sessions_fd, entry->d_name, F_OK, 0) != 0 && errno == ENOENT)
+        if (faccessat(sessions_fd, name, F_OK, 0) != 0 && errno == ENOENT)
             continue;
         count++;
     }
-    (void)closedir(folder);
-    *out = count;
-    return REPOSBX_OK;
+    if (rc == 0)
+        *out = count;
+    return rc;
 }
 
 /* Removes the folder under its lock: first it loses its name, so that nobody joins what goes. */
@@ -429,28 +424,20 @@ int rsbx_shared_reap(struct rsbx_state *state, bool dry_run, rsbx_shared_report 
                      void *payload, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_fd) int shared_fd = -1;
-    struct dirent *entry;
-    DIR *folder;
-    int fd;
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
+    const char *name;
     int rc = open_shared_fd(&shared_fd, state->dir_fd, err);
 
-    if (rc != 0)
-        return rc;
-    fd = openat(shared_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    folder = fd >= 0 ? fdopendir(fd) : NULL;
-    if (folder == NULL) {
-        if (fd >= 0)
-            (void)close(fd);
-        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot list the shared stores");
-    }
-    while (rc == 0 && (entry = readdir(folder)) != NULL) {
-        if (strncmp(entry->d_name, GONE_PREFIX, sizeof GONE_PREFIX - 1) == 0) {
+    if (rc == 0)
+        rc = rsbx_lister_open(&lister, shared_fd, "the shared stores", err);
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0) {
+        rc = 0;
+        if (strncmp(name, GONE_PREFIX, sizeof GONE_PREFIX - 1) == 0) {
             if (!dry_run)
-                rc = rsbx_remove_tree_at(shared_fd, entry->d_name, err);
-        } else if (entry->d_name[0] != '.') {
-            rc = reap_one(state, shared_fd, entry->d_name, dry_run, report, payload, err);
+                rc = rsbx_remove_tree_at(shared_fd, name, err);
+        } else if (name[0] != '.') {
+            rc = reap_one(state, shared_fd, name, dry_run, report, payload, err);
         }
     }
-    (void)closedir(folder);
     return rc;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source/internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +12,8 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/lister.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "codec/git2.h"
 
@@ -238,28 +239,21 @@ static int add_pack(struct rsbx_packs *packs, int folder_fd, const char *file, s
 /* Takes in every pack that is not known yet. */
 static int scan(struct rsbx_packs *packs, reposbx_error *err)
 {
-    int folder_fd = folder_of_packs(packs);
-    const struct dirent *entry;
-    DIR *folder;
-    int rc = REPOSBX_OK;
+    RSBX_AUTO(rsbx_fd) int folder_fd = folder_of_packs(packs);
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
+    const char *name;
+    int rc;
 
     if (folder_fd < 0)
         return errno == ENOENT ? REPOSBX_OK
                                : rsbx_fail_errno(err, REPOSBX_EIO, "cannot open .git/objects/pack");
-    folder = fdopendir(folder_fd);
-    if (folder == NULL) {
-        rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot list .git/objects/pack");
-        (void)close(folder_fd);
-        return rc;
-    }
-    while (rc == 0 && (entry = readdir(folder)) != NULL) {
-        size_t length = strlen(entry->d_name);
+    rc = rsbx_lister_open(&lister, folder_fd, ".git/objects/pack", err);
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0) {
+        size_t length = strlen(name);
 
-        if (length < MAX_PACK_NAME && length > 4 &&
-            strcmp(entry->d_name + length - 4, ".idx") == 0)
-            rc = add_pack(packs, folder_fd, entry->d_name, length - 4, err);
+        rc = length < MAX_PACK_NAME && length > 4 && strcmp(name + length - 4, ".idx") == 0
+                 ? add_pack(packs, folder_fd, name, length - 4, err) : 0;
     }
-    (void)closedir(folder);
     return rc;
 }
 
@@ -300,35 +294,32 @@ void rsbx_packs_free(struct rsbx_packs *packs)
     free(packs);
 }
 
+static int stands_at(const void *element, const void *oid)
+{
+    return memcmp(element, oid, RSBX_OID_BYTES);
+}
+
 /* The entry of an object, or 0: no entry stands there, the pack's head does. */
 static uint64_t offset_in(const struct pack *pack, const uint8_t *oid)
 {
-    uint32_t low = oid[0] > 0 ? be32(pack->fan + 4 * (size_t)(oid[0] - 1)) : 0;
-    uint32_t high = be32(pack->fan + 4 * (size_t)oid[0]);
+    size_t low = oid[0] > 0 ? be32(pack->fan + 4 * (size_t)(oid[0] - 1)) : 0;
+    size_t high = be32(pack->fan + 4 * (size_t)oid[0]);
+    const uint8_t *found = rsbx_search(pack->ids + low * pack->stride, high - low, pack->stride,
+                                       stands_at, oid);
+    bool first = pack->stride != RSBX_OID_BYTES;
+    const uint8_t *wide;
+    uint32_t offset;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        int order = memcmp(oid, pack->ids + middle * pack->stride, RSBX_OID_BYTES);
-
-        if (order == 0) {
-            bool first = pack->stride != RSBX_OID_BYTES;
-            uint32_t offset = be32(pack->offsets + middle * (first ? pack->stride : 4));
-            const uint8_t *wide;
-
-            if (first || (offset & 0x80000000U) == 0)
-                return offset;
-            offset &= 0x7fffffffU;
-            if (offset >= pack->wide_count)
-                return UINT64_MAX;
-            wide = pack->wide + (size_t)offset * 8;
-            return (uint64_t)be32(wide) << 32 | be32(wide + 4);
-        }
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return 0;
+    if (found == NULL)
+        return 0;
+    offset = be32(pack->offsets + (size_t)(found - pack->ids) / pack->stride * (first ? pack->stride : 4));
+    if (first || (offset & 0x80000000U) == 0)
+        return offset;
+    offset &= 0x7fffffffU;
+    if (offset >= pack->wide_count)
+        return UINT64_MAX;
+    wide = pack->wide + (size_t)offset * 8;
+    return (uint64_t)be32(wide) << 32 | be32(wide + 4);
 }
 
 static struct known *place_of(const struct pack *pack, uint64_t offset)

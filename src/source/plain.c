@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source/internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/lister.h"
 
 #include "base/banned.h"
 
@@ -114,30 +114,16 @@ static int add_name(struct names *names, const char *name, reposbx_error *err)
 
 static int read_names(struct names *names, int fd, const char *where, reposbx_error *err)
 {
-    int copy_fd = dup(fd);
-    DIR *folder = copy_fd >= 0 ? fdopendir(copy_fd) : NULL;
-    const struct dirent *entry;
-    int rc = 0;
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
+    const char *name;
+    int rc = rsbx_lister_open(&lister, fd, where, err);
 
-    if (folder == NULL) {
-        rc = rsbx_fail_errno(err, REPOSBX_EIO, "%s: cannot list it", where);
-        if (copy_fd >= 0)
-            (void)close(copy_fd);
-        return rc;
-    }
-    errno = 0;
-    while (rc == 0 && (entry = readdir(folder)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0) {
         if (names->count == RSBX_MAX_ENTRIES)
             rc = rsbx_fail(err, REPOSBX_EPOLICY, "%s: more than %u names", where, RSBX_MAX_ENTRIES);
         else
-            rc = add_name(names, entry->d_name, err);
-        errno = 0;
+            rc = add_name(names, name, err);
     }
-    if (rc == 0 && errno != 0)
-        rc = rsbx_fail_errno(err, REPOSBX_EIO, "%s: cannot list it", where);
-    (void)closedir(folder);
     return rc;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source/internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/lister.h"
 
 #include "base/banned.h"
 
@@ -210,41 +210,33 @@ static bool ends_with(const char *name, const char *end)
 /* libgit2 opens what it finds in objects/pack by name: all of it must be plain files. */
 static int check_packs(int objects_fd, reposbx_error *err)
 {
-    int pack_fd = -1;
+    RSBX_AUTO(rsbx_fd) int pack_fd = -1;
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
     size_t count = 0;
-    DIR *folder;
-    const struct dirent *entry;
+    const char *name;
     int rc = open_real(&pack_fd, objects_fd, "pack", ".git/objects/pack", true, O_RDONLY, err);
 
     if (rc != 0 || pack_fd < 0)
         return rc;
-    folder = fdopendir(pack_fd);
-    if (folder == NULL) {
-        rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot list .git/objects/pack");
-        (void)close(pack_fd);
-        return rc;
-    }
-    while (rc == 0 && (entry = readdir(folder)) != NULL) {
+    rc = rsbx_lister_open(&lister, pack_fd, ".git/objects/pack", err);
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0) {
         struct stat facts;
 
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
+        rc = 0;
         if (++count > MAX_PACK_FILES)
             rc = rsbx_fail(err, REPOSBX_EPOLICY, "more than %u files in .git/objects/pack",
                            MAX_PACK_FILES);
-        else if (fstatat(pack_fd, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
+        else if (fstatat(pack_fd, name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
             rc = errno == ENOENT ? 0 : rsbx_fail_errno(err, REPOSBX_EIO,
-                                                       "cannot stat .git/objects/pack/%s",
-                                                       entry->d_name);
+                                                       "cannot stat .git/objects/pack/%s", name);
         else if (!S_ISREG(facts.st_mode))
-            rc = rsbx_fail(err, REPOSBX_EPOLICY, ".git/objects/pack/%s is %s", entry->d_name,
+            rc = rsbx_fail(err, REPOSBX_EPOLICY, ".git/objects/pack/%s is %s", name,
                            S_ISLNK(facts.st_mode) ? "a symlink" : "not a regular file");
-        else if (ends_with(entry->d_name, ".promisor"))
+        else if (ends_with(name, ".promisor"))
             rc = rsbx_fail(err, REPOSBX_EPOLICY,
                            "a partial clone (.git/objects/pack/%s): objects may be missing, and "
-                           "nothing is ever fetched", entry->d_name);
+                           "nothing is ever fetched", name);
     }
-    (void)closedir(folder);
     return rc;
 }
 

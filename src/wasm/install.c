@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/lister.h"
 #include "base/text.h"
 #include "codec/sha256.h"
 #include "wasm/internal.h"
@@ -49,21 +49,13 @@ static int lock_store(int *out, int store_fd, reposbx_error *err)
 /* Removes what a killed install left. */
 static int remove_stale(int store_fd, reposbx_error *err)
 {
-    int fd = openat(store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-    int rc = REPOSBX_OK;
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
+    const char *name;
+    int rc = rsbx_lister_open(&lister, store_fd, "the store of modules", err);
 
-    if (folder == NULL) {
-        if (fd >= 0)
-            (void)close(fd);
-        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot list the store of modules");
-    }
-    while (rc == 0 && (entry = readdir(folder)) != NULL) {
-        if (strncmp(entry->d_name, STALE_PREFIX, strlen(STALE_PREFIX)) == 0)
-            rc = rsbx_remove_tree_at(store_fd, entry->d_name, err);
-    }
-    (void)closedir(folder);
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0)
+        rc = strncmp(name, STALE_PREFIX, strlen(STALE_PREFIX)) == 0
+                 ? rsbx_remove_tree_at(store_fd, name, err) : 0;
     return rc;
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/lister.h"
 #include "base/text.h"
 #include "codec/sha256.h"
 #include "wasi/embedded.h"
@@ -306,21 +306,12 @@ static int compare_items(const void *a, const void *b)
 
 static int read_items(struct rsbx_wasm_list *list, int store_fd, reposbx_error *err)
 {
-    int fd = openat(store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-    int rc = REPOSBX_OK;
+    RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
+    const char *name;
+    int rc = rsbx_lister_open(&lister, store_fd, "the store of modules", err);
 
-    if (folder == NULL) {
-        if (fd >= 0)
-            (void)close(fd);
-        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot list the store of modules");
-    }
-    while (rc == 0 && (entry = readdir(folder)) != NULL) {
-        if (rsbx_is_hex(entry->d_name, RSBX_WASM_DIGEST_BYTES - 1))
-            rc = add_item(list, store_fd, entry->d_name, err);
-    }
-    (void)closedir(folder);
+    while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0)
+        rc = rsbx_is_hex(name, RSBX_WASM_DIGEST_BYTES - 1) ? add_item(list, store_fd, name, err) : 0;
     return rc;
 }
 
