@@ -21,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct rsbx_hello hello;
     struct rsbx_request request;
     struct rsbx_entry entry;
+    struct rsbx_node node;
     struct rsbx_fail fail;
     struct rsbx_trailer trailer;
 
@@ -40,6 +41,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         rsbx_wire_put_entry(raw, &entry);
         same(raw, data, RSBX_ENTRY_FIXED_BYTES);
         if (entry.path_length != size - RSBX_ENTRY_FIXED_BYTES)
+            abort();
+    }
+    if (rsbx_wire_get_node(&node, data, size)) {
+        rsbx_wire_put_node(raw, &node);
+        same(raw, data, RSBX_NODE_FIXED_BYTES);
+        if (node.path_length != size - RSBX_NODE_FIXED_BYTES)
             abort();
     }
     if (rsbx_wire_get_fail(&fail, data, size) && fail.text_length != size - 4)
