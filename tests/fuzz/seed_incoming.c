@@ -7,6 +7,7 @@
 
 #include "codec/git2.h"
 #include "fuzz/incoming_base.h"
+#include "fuzz/seed.h"
 
 #define MODE_FILE 0100644U
 
@@ -15,15 +16,10 @@ static unsigned int written;
 
 static void write_seed(const char *text, size_t length)
 {
-    char path[4096];
-    FILE *file;
+    char name[32];
 
-    (void)snprintf(path, sizeof path, "%s/seed-%02u", folder, written++);
-    file = fopen(path, "wb");
-    if (file == NULL || fwrite(text, 1, length, file) != length || fclose(file) != 0) {
-        perror(path);
-        exit(1);
-    }
+    (void)snprintf(name, sizeof name, "seed-%02u", written++);
+    seed_write(folder, name, text, length);
 }
 
 struct step {

@@ -1,36 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes what fuzz_wire and fuzz_frames begin with: a struct of each kind, and a few frames.
  * usage: seed_wire FOLDER-FOR-WIRE FOLDER-FOR-FRAMES */
-#include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/fd.h"
+#include "fuzz/seed.h"
 #include "guest/protocol.h"
 
 #define PATH "src/a file"
 #define PATH_BYTES ((uint32_t)(sizeof PATH - 1))
-
-static void write_seed(const char *folder, const char *name, const void *bytes, size_t length)
-{
-    RSBX_AUTO(rsbx_fd) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    reposbx_error err = REPOSBX_ERROR_INIT;
-
-    if (rsbx_replace_file_at(fd, name, bytes, length, &err) != 0) {
-        (void)fprintf(stderr, "%s: %s\n", folder, err.message);
-        exit(1);
-    }
-}
-
-/* A seed that its own decoder refuses would be of no use. */
-static void must(bool taken)
-{
-    if (!taken)
-        abort();
-}
 
 static void write_answers(const char *folder)
 {
@@ -39,14 +17,14 @@ static void write_answers(const char *folder)
     struct rsbx_trailer trailer = { .op = RSBX_OP_EXEC, .end = RSBX_END_EXITED, .exit_code = 3 };
     uint8_t bytes[512] = { 0, 0, 0, 2, 'n', 'o' };
 
-    must(rsbx_wire_get_fail(&fail, bytes, 6));
-    write_seed(folder, "fail", bytes, 6);
+    seed_must(rsbx_wire_get_fail(&fail, bytes, 6));
+    seed_write(folder, "fail", bytes, 6);
     rsbx_wire_put_hello(bytes, &hello);
-    must(rsbx_wire_get_hello(&hello, bytes, RSBX_HELLO_BYTES));
-    write_seed(folder, "hello", bytes, RSBX_HELLO_BYTES);
+    seed_must(rsbx_wire_get_hello(&hello, bytes, RSBX_HELLO_BYTES));
+    seed_write(folder, "hello", bytes, RSBX_HELLO_BYTES);
     rsbx_wire_put_trailer(bytes, &trailer);
-    must(rsbx_wire_get_trailer(&trailer, bytes, RSBX_TRAILER_BYTES));
-    write_seed(folder, "trailer", bytes, RSBX_TRAILER_BYTES);
+    seed_must(rsbx_wire_get_trailer(&trailer, bytes, RSBX_TRAILER_BYTES));
+    seed_write(folder, "trailer", bytes, RSBX_TRAILER_BYTES);
 }
 
 static void write_questions(const char *folder)
@@ -68,19 +46,19 @@ static void write_questions(const char *folder)
     uint8_t bytes[512];
 
     rsbx_wire_put_header(bytes, &header);
-    must(rsbx_wire_get_header(&header, bytes));
-    write_seed(folder, "header", bytes, RSBX_WIRE_HEADER_BYTES);
+    seed_must(rsbx_wire_get_header(&header, bytes));
+    seed_write(folder, "header", bytes, RSBX_WIRE_HEADER_BYTES);
     rsbx_wire_put_request(bytes, &request);
-    must(rsbx_wire_get_request(&request, bytes, RSBX_REQUEST_BYTES));
-    write_seed(folder, "request", bytes, RSBX_REQUEST_BYTES);
+    seed_must(rsbx_wire_get_request(&request, bytes, RSBX_REQUEST_BYTES));
+    seed_write(folder, "request", bytes, RSBX_REQUEST_BYTES);
     rsbx_wire_put_entry(bytes, &entry);
     memcpy(bytes + RSBX_ENTRY_FIXED_BYTES, PATH, PATH_BYTES);
-    must(rsbx_wire_get_entry(&entry, bytes, RSBX_ENTRY_FIXED_BYTES + PATH_BYTES));
-    write_seed(folder, "entry", bytes, RSBX_ENTRY_FIXED_BYTES + PATH_BYTES);
+    seed_must(rsbx_wire_get_entry(&entry, bytes, RSBX_ENTRY_FIXED_BYTES + PATH_BYTES));
+    seed_write(folder, "entry", bytes, RSBX_ENTRY_FIXED_BYTES + PATH_BYTES);
     rsbx_wire_put_node(bytes, &node);
     memcpy(bytes + RSBX_NODE_FIXED_BYTES, PATH, PATH_BYTES);
-    must(rsbx_wire_get_node(&node, bytes, RSBX_NODE_FIXED_BYTES + PATH_BYTES));
-    write_seed(folder, "node", bytes, RSBX_NODE_FIXED_BYTES + PATH_BYTES);
+    seed_must(rsbx_wire_get_node(&node, bytes, RSBX_NODE_FIXED_BYTES + PATH_BYTES));
+    seed_write(folder, "node", bytes, RSBX_NODE_FIXED_BYTES + PATH_BYTES);
 }
 
 int main(int argc, char **argv)
@@ -92,7 +70,7 @@ int main(int argc, char **argv)
         return 64;
     write_answers(argv[1]);
     write_questions(argv[1]);
-    write_seed(argv[2], "whole", frames, sizeof frames - 1);
-    write_seed(argv[2], "cut", frames, sizeof frames - 5);
+    seed_write(argv[2], "whole", frames, sizeof frames - 1);
+    seed_write(argv[2], "cut", frames, sizeof frames - 5);
     return 0;
 }
