@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <reposbx/session.h>
+
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/text.h"
@@ -303,4 +305,15 @@ int rsbx_talk_greet(struct rsbx_hello *out, struct rsbx_talk *talk, struct rsbx_
     if (rc == 0)
         *out = greeting.hello;
     return rc;
+}
+
+int rsbx_trailer_status(const struct rsbx_trailer *trailer)
+{
+    if ((trailer->flags & RSBX_TRAILER_TIMED_OUT) != 0)
+        return REPOSBX_TIMED_OUT;
+    if ((trailer->flags & RSBX_TRAILER_OUTPUT_LIMITED) != 0)
+        return REPOSBX_OUTPUT_LIMITED;
+    if (trailer->main_oom_killed != 0)
+        return REPOSBX_OOM_KILLED;
+    return trailer->end == RSBX_END_SIGNALED ? REPOSBX_SIGNALED : REPOSBX_EXITED;
 }

@@ -67,4 +67,8 @@ size_t rsbx_talk_waiting(const struct rsbx_talk *talk);
 int rsbx_talk_run(struct rsbx_talk *talk, const struct rsbx_talk_handler *handler,
                   struct rsbx_deadline deadline, reposbx_error *err);
 
+/* enum reposbx_exec_status of an EXEC that has this trailer: of several reasons the one that explains the others.
+ * A command that could not be started counts as exited. */
+int rsbx_trailer_status(const struct rsbx_trailer *trailer);
+
 #endif

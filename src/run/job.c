@@ -107,20 +107,11 @@ static void read_trailer(reposbx_run_result *result, const struct rsbx_trailer *
     result->output_limited = (trailer->flags & RSBX_TRAILER_OUTPUT_LIMITED) != 0;
     result->oom_killed = trailer->oom_kills > 0 && trailer->oom_kills != RSBX_UNKNOWN;
     result->duration_s = (double)(trailer->duration_ns / 1000) / 1e6;
-    if (result->timed_out) {
-        result->status = REPOSBX_TIMED_OUT;
-    } else if (result->output_limited) {
-        result->status = REPOSBX_OUTPUT_LIMITED;
-    } else if (trailer->main_oom_killed != 0) {
-        result->status = REPOSBX_OOM_KILLED;
+    result->status = rsbx_trailer_status(trailer);
+    if (result->status == REPOSBX_OOM_KILLED || result->status == REPOSBX_SIGNALED)
         result->signal = (int)trailer->signal;
-    } else if (trailer->end == RSBX_END_SIGNALED) {
-        result->status = REPOSBX_SIGNALED;
-        result->signal = (int)trailer->signal;
-    } else {
-        result->status = REPOSBX_EXITED;
+    else if (result->status == REPOSBX_EXITED)
         result->exit_code = (int)trailer->exit_code;
-    }
 }
 
 /* stdout first, stderr in what is left. */

@@ -40,24 +40,15 @@ void rsbx_outcome_from_trailer(reposbx_exec_result *result, const struct rsbx_tr
     result->peak_memory_bytes =
         trailer->peak_memory_bytes == RSBX_UNKNOWN ? 0 : trailer->peak_memory_bytes;
     result->duration_ms = trailer->duration_ns / 1000000;
-    if (result->timed_out) {
-        result->status = REPOSBX_TIMED_OUT;
-    } else if (result->output_limited) {
-        result->status = REPOSBX_OUTPUT_LIMITED;
-    } else if (trailer->main_oom_killed != 0) {
-        result->status = REPOSBX_OOM_KILLED;
+    result->status = rsbx_trailer_status(trailer);
+    if (result->status == REPOSBX_OOM_KILLED || result->status == REPOSBX_SIGNALED) {
         result->signal = (int)trailer->signal;
-    } else if (trailer->end == RSBX_END_SIGNALED) {
-        result->status = REPOSBX_SIGNALED;
-        result->signal = (int)trailer->signal;
-    } else if (trailer->end == RSBX_END_NOT_STARTED) {
+    } else if (result->status == REPOSBX_EXITED && trailer->end == RSBX_END_NOT_STARTED) {
         /* As shells say it: 127 not found, 126 found and not runnable. */
-        result->status = REPOSBX_EXITED;
         result->exec_errno = (int)trailer->exec_errno;
         result->exit_code =
             trailer->exec_errno == ENOENT || trailer->exec_errno == ENOTDIR ? 127 : 126;
-    } else {
-        result->status = REPOSBX_EXITED;
+    } else if (result->status == REPOSBX_EXITED) {
         result->exit_code = (int)trailer->exit_code;
     }
 }
