@@ -129,9 +129,26 @@ static void print_result(void *payload, const reposbx_run_result *result)
     printed->code = rsbx_cli_finish(printed->cli, RSBX_CLI_OK);
 }
 
-static int fill(reposbx_exec_spec *spec, const struct options *options, reposbx_error *err)
+/* What the file's name says; NULL when it says nothing, and the library's default holds. */
+static const char *language_of(const char *file)
 {
-    spec->language = options->language;
+    static const struct {
+        const char *suffix, *language;
+    } table[] = { { ".py", "python" }, { ".sh", "bash" },  { ".bash", "bash" },
+                  { ".js", "node" },   { ".mjs", "node" }, { ".cjs", "node" } };
+    const char *suffix = strrchr(file, '.');
+
+    for (size_t i = 0; suffix != NULL && i < sizeof table / sizeof table[0]; i++) {
+        if (strcmp(suffix, table[i].suffix) == 0)
+            return table[i].language;
+    }
+    return NULL;
+}
+
+static int fill(reposbx_exec_spec *spec, const struct options *options, const char *file,
+                reposbx_error *err)
+{
+    spec->language = options->language != NULL ? options->language : language_of(file);
     spec->timeout_seconds = options->timeout;
     spec->cpus = options->cpus;
     spec->pids = options->pids;
@@ -188,15 +205,14 @@ static int run(const struct rsbx_cli_call *call)
     reposbx_run_input *inputs =
         rsbx_cli_need(calloc(options->inputs.count + 1, sizeof *inputs));
     char **names = rsbx_cli_need(calloc(options->inputs.count + 1, sizeof *names));
+    const char *file = call->operand_count > 0 ? call->operands[0] : "-";
     reposbx_error err = REPOSBX_ERROR_INIT;
     int result;
 
-    if (fill(&spec, options, &err) < 0 ||
+    if (fill(&spec, options, file, &err) < 0 ||
         rsbx_cli_hide_values(&values, &options->env, &err) < 0 ||
         read_inputs(inputs, names, options, &err) < 0 ||
-        rsbx_cli_read_all(&code, &spec.code_length,
-                          call->operand_count > 0 ? call->operands[0] : "-",
-                          RSBX_CLI_MAX_INPUT_BYTES, &err) < 0 ||
+        rsbx_cli_read_all(&code, &spec.code_length, file, RSBX_CLI_MAX_INPUT_BYTES, &err) < 0 ||
         rsbx_cli_catch_signals(&spec.cancel_fd, &err) < 0) {
         result = rsbx_cli_fail(call->cli, &err);
     } else {
@@ -211,7 +227,8 @@ static int run(const struct rsbx_cli_call *call)
 
 static const struct rsbx_cli_option table[] = {
     { "language", 'l', RSBX_CLI_TEXT, offsetof(struct options, language), "LANGUAGE",
-      "python (the default), bash or node." },
+      "python, bash or node. Default: what FILE's suffix says (.py; .sh, .bash; .js, .mjs, .cjs), else "
+      "python." },
     { "policy", 0, RSBX_CLI_TEXT, offsetof(struct options, policy), "FILE|NAME",
       "What it may be and do. Default: code-run, which allows no image: name yours in a copy." },
     { "input", 0, RSBX_CLI_LIST, offsetof(struct options, inputs), "NAME=FILE",

@@ -114,6 +114,23 @@ ends 0 'print(1)'
 is 'another image was made' "$(jq -r .image_id "$REPOSBX_STATE_DIR"/run/images/????* | grep -c "$made")" 0
 nothing_left
 
+# The language is what the file's suffix says, unless --language says it; python without either. That inputs
+# are for python alone tells which one it was without a container.
+printf 'console.log(6 * 7)\n' > "$scratch/code.js"
+printf 'print(6 * 7)\n' | tee "$scratch/code.txt" > "$scratch/python.sh"
+for asked in 'code.js node' 'code.txt python' 'python.sh python -l python'; do
+    set -- $asked
+    expect 0 --engine "$engine" run --policy "$policy" --json "$scratch/$1" "${@:3}"
+    out_json ".language == \"$2\" and .stdout == \"42\n\""
+done
+for asked in 'sh bash' 'bash bash' 'js node' 'mjs node' 'cjs node'; do
+    : > "$scratch/empty.${asked% *}"
+    expect 77 --engine "$engine" run --policy "$policy" --input "a=$scratch/input" "$scratch/empty.${asked% *}"
+    err_has "only python gets any, ${asked#* } does not"
+done
+expect 0 --engine "$engine" run --policy "$policy" --input "a=$scratch/input" "$scratch/python.sh" -l python
+nothing_left
+
 # A signal while a container does not come to be: nobody waits for the minute that it may take.
 cat > "$scratch/slow" << 'P'
 #!/bin/sh
