@@ -35,9 +35,31 @@ static int wants_json(int argc, char **argv)
     return 0;
 }
 
+/* Every command of this name, each as it has to be typed; 0 when there is none. */
+static int hint_homes(reposbx_error *err, const char *name)
+{
+    char text[REPOSBX_HINT_BYTES] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; rsbx_cli_commands[i] != NULL && used < sizeof text; i++) {
+        const struct rsbx_cli_command *command = rsbx_cli_commands[i];
+
+        if (strcmp(command->name, name) == 0)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s'reposbx %s%s%s'",
+                                     used > 0 ? " or " : "",
+                                     command->group == NULL ? "" : command->group,
+                                     command->group == NULL ? "" : " ", name);
+    }
+    if (used > 0)
+        rsbx_cli_hint(err, "did you mean %s?", text);
+    return used > 0;
+}
+
+/* A word that is a command elsewhere ("exec", "session run") is told where; else what it is nearest to: among
+ * the words that may stand here, and where a group is missing, among those of the groups. */
 static int unknown_command(const struct rsbx_cli *cli, const char *group, const char *word)
 {
-    struct rsbx_cli_guess guess = { word, NULL, 0 };
+    struct rsbx_cli_guess here = { word, NULL, 0 }, inside = { word, NULL, 0 };
     reposbx_error err = REPOSBX_ERROR_INIT;
 
     (void)rsbx_cli_set(&err, REPOSBX_EINVALID, "unknown command '%s%s%.200s'",
@@ -45,16 +67,22 @@ static int unknown_command(const struct rsbx_cli *cli, const char *group, const 
     for (size_t i = 0; rsbx_cli_commands[i] != NULL; i++) {
         const struct rsbx_cli_command *command = rsbx_cli_commands[i];
 
+        if (group == NULL && command->group != NULL)
+            rsbx_cli_guess(&inside, command->name);
         if (group == NULL)
-            rsbx_cli_guess(&guess, command->group == NULL ? command->name : command->group);
+            rsbx_cli_guess(&here, command->group == NULL ? command->name : command->group);
         else if (command->group != NULL && strcmp(command->group, group) == 0)
-            rsbx_cli_guess(&guess, command->name);
+            rsbx_cli_guess(&here, command->name);
     }
-    if (guess.best != NULL)
-        rsbx_cli_hint(&err, "did you mean '%s%s%s'?", group == NULL ? "" : group,
-                      group == NULL ? "" : " ", guess.best);
+    if (hint_homes(&err, word))
+        return usage_error(cli, NULL, &err);
+    if (here.best != NULL)
+        rsbx_cli_hint(&err, "did you mean 'reposbx %s%s%s'?", group == NULL ? "" : group,
+                      group == NULL ? "" : " ", here.best);
     else if (group != NULL)
         rsbx_cli_hint(&err, "see 'reposbx %s --help'", group);
+    else if (inside.best != NULL)
+        (void)hint_homes(&err, inside.best);
     return usage_error(cli, NULL, &err);
 }
 

@@ -49,12 +49,32 @@ for word in nonsense sesion fork docter rum valid Session; do
     err_has "unknown command '$word'"
 done
 run sesion
-err_has "did you mean 'session'\?"
+err_has "did you mean 'reposbx session'\?"
 for word in spork exce; do
     expect 64 session $word
     err_has "unknown command 'session $word'"
 done
-err_has "did you mean 'session exec'\?"
+err_has "did you mean 'reposbx session exec'\?"
+# A command without its group, or with a wrong one: where it is, in every group that has it.
+for words in "${commands[@]}"; do
+    case $words in
+    *' '*) expect 64 ${words#* } ;;
+    *) expect 64 pool $words ;;
+    esac
+    err_has "did you mean .*'reposbx $words'.*\?"
+done
+run list --json
+out_json '.error.hint == "did you mean '"'reposbx session list' or 'reposbx wasm list'"'?"'
+run verify
+err_has "'reposbx audit verify' or 'reposbx artifact verify' or 'reposbx receipt verify'\?"
+run session verify
+err_has "'reposbx audit verify' or"
+run craete --repo .
+err_has "did you mean 'reposbx session create'\?"
+run read x y # one letter from reap
+err_has "did you mean 'reposbx session read'\?"
+run nonsense
+err_has "see 'reposbx --help'"
 for group in session pool audit artifact wasm policy; do expect 64 $group; done
 for words in "${commands[@]}"; do
     expect 64 $words --no-such-option
