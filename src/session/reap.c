@@ -167,22 +167,32 @@ static int reap_objects(struct reaping *reaping, struct rsbx_session *session, b
     return rc == 0 && over ? reap_shares(reaping, session, err) : rc;
 }
 
+/* Whether somebody may be about to lock it for the first time. Asked before it is opened: that makes the lock,
+ * and the folder's time is then the present. */
+static bool is_young(const struct rsbx_state *state, const char *id)
+{
+    char lock[REPOSBX_SESSION_ID_BYTES + 8];
+    struct stat facts;
+
+    (void)snprintf(lock, sizeof lock, "%.36s/lock", id);
+    return faccessat(state->sessions_fd, lock, F_OK, 0) != 0 &&
+           fstatat(state->sessions_fd, id, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+           time(NULL) - facts.st_mtime < YOUNG_SECONDS;
+}
+
 /* A folder whose documents cannot be read: half made, or damaged. */
 static int reap_remains(struct reaping *reaping, struct rsbx_state *state, const char *id,
-                        bool was_locked, reposbx_error *err)
+                        bool young, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_session) struct rsbx_session *session = NULL;
-    struct stat facts;
     size_t failed = reaping->report->failed;
     int rc = rsbx_session_folder(&session, state, id, false, err);
 
     if (rc == 0)
         rc = rsbx_session_take_lock(session, err);
-    if (rc == 0 && fstat(session->dir_fd, &facts) != 0)
-        rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot stat the folder of %s", id);
     if (rc != 0)
         return rc == REPOSBX_EBUSY ? REPOSBX_OK : rc;
-    if (!was_locked && time(NULL) - facts.st_mtime < YOUNG_SECONDS)
+    if (young)
         return REPOSBX_OK;
     rc = reap_objects(reaping, session, true, err);
     if (rc == 0 && reaping->report->failed == failed) {
@@ -216,20 +226,17 @@ static int reap_one(struct reaping *reaping, const char *id, reposbx_error *err)
     RSBX_AUTO(rsbx_session) struct rsbx_session *session = NULL;
     reposbx_error why = REPOSBX_ERROR_INIT;
     const char *state;
-    char lock[REPOSBX_SESSION_ID_BYTES + 8];
     bool expired = false;
-    bool was_locked;
+    bool young = is_young(reaping->state, id);
     int rc;
 
-    (void)snprintf(lock, sizeof lock, "%.36s/lock", id);
-    was_locked = faccessat(reaping->state->sessions_fd, lock, F_OK, 0) == 0;
     rc = rsbx_session_open(&session, reaping->state, id, &why);
 
     if (rc == REPOSBX_EBUSY ||
         (rc == REPOSBX_ENOTFOUND && faccessat(reaping->state->sessions_fd, id, F_OK, 0) != 0))
         return REPOSBX_OK;
     if (rc != 0)
-        return reap_remains(reaping, reaping->state, id, was_locked, err);
+        return reap_remains(reaping, reaping->state, id, young, err);
     state = rsbx_session_state(session);
     if (strcmp(state, "closed") == 0)
         return reap_objects(reaping, session, true, err);

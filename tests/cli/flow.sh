@@ -272,6 +272,17 @@ expect 1 audit verify "$scratch/torn"
 out_has '^torn: '
 expect 0 reap --dry-run --json
 if grep -q "$id" "$scratch/out"; then fail "reap would take a ready session"; else pass; fi
+# Something to reap, as a table and for good: a folder that never became a session.
+half=$REPOSBX_STATE_DIR/sessions/sbx-$(printf 'f%.0s' $(seq 32))
+mkdir -m 700 "$half"
+touch -d '2 days ago' "$half"
+expect 0 reap --dry-run
+out_has "${half##*/}"
+expect 0 reap
+out_has "${half##*/}"
+if [ -e "$half" ]; then fail "what was reaped is still there"; else pass; fi
+expect 0 reap
+out_empty
 "$reposbx" session log "$id" --follow --json >"$scratch/followed" 2>"$scratch/err" &
 follower=$!
 
@@ -302,6 +313,8 @@ cp -r "$audit" "$scratch/audit"
 truncate -s -5 "$scratch/audit/events.jsonl"
 expect 1 audit verify "$scratch/audit"
 out_has '^tampered: '
+expect 0 session log "$id"
+expect 0 session list
 expect 0 reap
 expect 0 session close "$id" --drop-audit
 if [ -e "$audit" ]; then fail "the audit folder is still there"; else pass; fi
