@@ -237,6 +237,7 @@ void rsbx_cli_cell(struct rsbx_cli_table *table, const char *text)
 void rsbx_cli_table_print(const struct rsbx_cli_table *table, FILE *stream)
 {
     size_t widths[RSBX_CLI_MAX_COLUMNS] = { 0 };
+    size_t blanks = 0; /* printed before the next cell that has anything: no line ends in them */
 
     for (size_t i = 0; i < table->count; i++) {
         size_t width = rsbx_cli_width(table->cells[i]);
@@ -246,14 +247,19 @@ void rsbx_cli_table_print(const struct rsbx_cli_table *table, FILE *stream)
     }
     for (size_t i = 0; i < table->count; i++) {
         size_t column = i % table->columns;
-        int last = column + 1 == table->columns;
-        int padding = (int)(widths[column] - rsbx_cli_width(table->cells[i]));
+        size_t padding = widths[column] - rsbx_cli_width(table->cells[i]);
+        int right = (table->right >> column & 1U) != 0;
 
-        if ((table->right >> column & 1U) != 0)
-            (void)fprintf(stream, "%*s%s%s", padding, "", table->cells[i], last ? "\n" : "  ");
-        else
-            (void)fprintf(stream, "%s%*s%s", table->cells[i], last ? 0 : padding, "",
-                          last ? "\n" : "  ");
+        blanks += right ? padding : 0;
+        if (table->cells[i][0] != '\0') {
+            (void)fprintf(stream, "%*s%s", (int)blanks, "", table->cells[i]);
+            blanks = 0;
+        }
+        blanks += (right ? 0 : padding) + 2;
+        if (column + 1 == table->columns) {
+            (void)fputc('\n', stream);
+            blanks = 0;
+        }
     }
 }
 
