@@ -19,6 +19,25 @@ die() {
     exit 1
 }
 
+# What a script says of itself at its head, and the part of it that is its usage.
+head_comment() { sed -n '/^#!/d; /^# SPDX/d; /^#/!q; s/^# \{0,1\}//p' "$0"; }
+usage() {
+    head_comment | sed -n '/^usage:/,$p' >&2
+    exit 64
+}
+# answer_help ARGUMENT …: when one of them asks for help, that is all that is done.
+answer_help() {
+    for answer_help_word in "$@"; do
+        case $answer_help_word in
+        --) return 0 ;;
+        -h | --help)
+            head_comment
+            exit 0
+            ;;
+        esac
+    done
+}
+
 # A numbered headline.
 step_number=0
 step() {
