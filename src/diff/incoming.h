@@ -60,6 +60,7 @@ struct rsbx_incoming_step {
 struct rsbx_incoming_file {
     struct rsbx_diff_file file; /* insertions and deletions are not counted */
     char *from;
+    uint64_t old_bytes, new_bytes; /* of its content; 0 on a side where it is not */
 };
 
 struct rsbx_incoming_outcome {

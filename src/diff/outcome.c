@@ -219,6 +219,8 @@ static int fill_file(struct planning *planning, size_t at, reposbx_error *err)
         rsbx_diff_find_entry(planning->diff, target->path, target->length);
     const struct rsbx_incoming_section *section =
         target->made_by != RSBX_NO_SECTION ? &planning->incoming->sections[target->made_by] : NULL;
+    const struct rsbx_diff_item *item =
+        rsbx_diff_find_item(planning->diff, target->path, target->length);
     struct rsbx_incoming_file *out = &planning->outcome->files[at];
 
     out->file.path = strndup(target->path, target->length);
@@ -226,6 +228,8 @@ static int fill_file(struct planning *planning, size_t at, reposbx_error *err)
     out->file.status = (enum rsbx_diff_status)row->status;
     out->file.old_mode = entry != NULL ? entry->mode : 0;
     out->file.new_mode = row->mode;
+    out->old_bytes = item != NULL ? item->before.length : 0;
+    out->new_bytes = row->length;
     rsbx_hex(out->file.old_oid, row->old_oid, RSBX_OID_BYTES);
     rsbx_hex(out->file.new_oid, row->new_oid, RSBX_OID_BYTES);
     out->file.binary = section != NULL && section->body == RSBX_INCOMING_BINARY;

@@ -130,6 +130,7 @@ struct reading {
     char path[RSBX_MAX_PATH_BYTES + 1];
     struct rsbx_buf content;
     uint64_t bytes;
+    uint64_t tree_files, tree_bytes; /* of the whole tree */
 };
 
 /* The file before is whole. */
@@ -197,7 +198,52 @@ static int read_repository(struct reading *reading, struct validation *validatio
         rc = end_file(reading, err);
     if (rc == 0)
         memcpy(validation->result->base_tree, rsbx_source_facts(source)->tree, 41);
+    if (rc == 0) {
+        reading->tree_files = rsbx_source_facts(source)->expected_files;
+        reading->tree_bytes = rsbx_source_facts(source)->expected_bytes;
+    }
     return rc;
+}
+
+static int over(const char *what, reposbx_error *err)
+{
+    rsbx_hint(err, "source.%s of the policy sets this limit, also for what a patch makes", what);
+    return REPOSBX_EPOLICY;
+}
+
+/* A tree that would be refused as a source is not made of one that was taken. */
+static int check_bounds(const struct validation *validation, const struct reading *reading,
+                        reposbx_error *err)
+{
+    const reposbx_policy *policy = validation->policy;
+    uint64_t files = reading->tree_files, bytes = reading->tree_bytes;
+
+    for (size_t i = 0; i < validation->outcome.file_count; i++) {
+        const struct rsbx_incoming_file *change = &validation->outcome.files[i];
+        const char *path = change->file.path;
+        uint32_t depth = 0;
+
+        for (size_t k = 0; k < change->file.path_length; k++)
+            depth += path[k] == '/';
+        if (change->file.new_mode != 0 && depth > policy->max_depth) {
+            (void)rsbx_fail(err, REPOSBX_EPOLICY, "patch: folders nested deeper than %" PRIu32 " at %s",
+                            policy->max_depth, path);
+            return over("max_depth", err);
+        }
+        files += (change->file.old_mode == 0) - (uint64_t)(change->file.new_mode == 0);
+        bytes += change->new_bytes - change->old_bytes;
+    }
+    if (files > policy->max_files) {
+        (void)rsbx_fail(err, REPOSBX_EPOLICY, "patch: more than %" PRIu64 " files in the patched tree",
+                        policy->max_files);
+        return over("max_files", err);
+    }
+    if (bytes > policy->max_bytes) {
+        (void)rsbx_fail(err, REPOSBX_EPOLICY, "patch: more than %" PRIu64 " bytes in the patched tree",
+                        policy->max_bytes);
+        return over("max_bytes", err);
+    }
+    return REPOSBX_OK;
 }
 
 static int apply(struct validation *validation, reposbx_error *err)
@@ -216,9 +262,9 @@ static int apply(struct validation *validation, reposbx_error *err)
     rc = read_repository(reading, validation, err);
     rsbx_buf_dispose(&reading->content);
     options.base_tree = validation->result->base_tree;
-    return rc == 0 ? rsbx_incoming_apply(&validation->outcome, validation->incoming, diff, &options,
-                                         err)
-                   : rc;
+    if (rc == 0)
+        rc = rsbx_incoming_apply(&validation->outcome, validation->incoming, diff, &options, err);
+    return rc == 0 && validation->outcome.applies ? check_bounds(validation, reading, err) : rc;
 }
 
 /* What the trial on the repository says. */

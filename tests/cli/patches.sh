@@ -142,6 +142,41 @@ refused malformed 65 'cut short'
 sed '/^literal/{n;s/./!/3}' "$patch.good" >"$patch"
 if cmp -s "$patch" "$patch.good"; then fail 'nothing was damaged'; fi
 refused malformed 65 ''
+# The bounds of a source are those of the patched tree: exactly as much passes, one more is refused. Here are
+# a.txt, bin and dir/b: 3 files and 14 + 3 + 2 bytes.
+bounded() { jq ". + {source: {$1}}" "$scratch/policy.json" >"$scratch/bounded.json"; }
+within() {
+    bounded "$2"
+    expect "$1" validate --repo "$repo" --revision "$head" --patch "$patch" --policy "$scratch/bounded.json"
+}
+new d/e/f/n 100644 >"$patch"
+within 0 'max_depth: 3'
+within 77 'max_depth: 2'
+err_has '^reposbx: patch: folders nested deeper than 2 at d/e/f/n$'
+err_has '^hint: source.max_depth'
+within 0 'max_files: 4'
+within 77 'max_files: 3'
+err_has '^reposbx: patch: more than 3 files in the patched tree$'
+within 0 'max_bytes: 21'
+within 77 'max_bytes: 20'
+err_has '^reposbx: patch: more than 20 bytes in the patched tree$'
+expect 77 validate --repo "$repo" --revision "$head" --patch "$patch" --policy "$scratch/bounded.json" --json
+out_json '.error.code == "policy"'
+# By the outcome, not by what is added: a file that goes makes room, one that moves takes none.
+git -C "$repo" rm -q --cached bin
+{ git -C "$repo" diff --cached --binary HEAD; new n 100644; } >"$patch"
+within 0 'max_files: 3'
+within 0 'max_bytes: 19'
+sed 's/^+x$/+longer/' "$patch" >"$patch.longer"
+mv "$patch.longer" "$patch"
+within 0 'max_bytes: 23'
+within 77 'max_bytes: 22'
+git -C "$repo" reset -q --hard
+mkdir "$repo/x"
+git -C "$repo" mv dir/b x/b
+git -C "$repo" diff --cached -M HEAD >"$patch"
+within 0 'max_files: 3, max_bytes: 19, max_depth: 1'
+git -C "$repo" reset -q --hard
 # The command line.
 new n 100644 >"$patch"
 validate 0
