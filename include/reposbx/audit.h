@@ -18,7 +18,7 @@ enum reposbx_audit_verdict {
     REPOSBX_AUDIT_WHOLE = 0,    /* every record in place, closed by its final record */
     REPOSBX_AUDIT_OPEN = 1,     /* every record in place, no final record yet */
     REPOSBX_AUDIT_TORN = 2,     /* the last line is cut: a crash while it was written */
-    REPOSBX_AUDIT_TAMPERED = 3  /* a record is changed, missing, moved or added */
+    REPOSBX_AUDIT_TAMPERED = 3  /* a record is changed, missing, moved or added, or head.json is not there */
 };
 
 typedef struct reposbx_audit_report {

@@ -21,7 +21,8 @@
  * the SHA-256 of the line's own bytes before `,"sum"`: it shows a changed byte in the last record,
  * which no `prev` covers yet. Beside the log stands FOLDER/head.json (count, place and hash of the
  * last acknowledged record): it shows that records are missing at the end, and tells an
- * acknowledged record from one that a crash cut. rsbx_audit_append returns only after fsync: what
+ * acknowledged record from one that a crash cut. It is made before the log: a log without one was
+ * tampered with. rsbx_audit_append returns only after fsync: what
  * it acknowledged survives a crash. Room for the closing records is reserved from the start
  * (RSBX_AUDIT_RESERVE_BYTES): an ordinary record that would cut into it is not written
  * (REPOSBX_ELIMIT), and one "audit_full" record is written in its stead. Final records may use the

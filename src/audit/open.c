@@ -20,7 +20,8 @@
  * Continuing a log. The head says what was acknowledged: that record must be there, byte for byte,
  * or records were lost and the log is refused. Behind it stands at most what a crash left: whole
  * records that nobody was told of (kept) and one broken line (cut off, and told in a "recovered"
- * record). Without a head the whole log is read, and only an unfinished last line is cut.
+ * record). The head is made, durably, before the log: a log without one lost it, and is refused; a crash
+ * between the two leaves a head of nothing and no log, which is where this begins once more.
  */
 
 static int fail_log(reposbx_error *err, const char *reason)
@@ -100,7 +101,7 @@ static int check_head(struct rsbx_audit *audit, const struct rsbx_head *wanted, 
 }
 
 /* Reads what follows the audit's head; *cut is how many bytes at the end are no record. */
-static int read_tail(uint64_t *cut, struct rsbx_audit *audit, bool have_head, reposbx_error *err)
+static int read_tail(uint64_t *cut, struct rsbx_audit *audit, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_lines) struct rsbx_lines lines = { .fd = -1 };
     struct stat facts;
@@ -129,7 +130,7 @@ static int read_tail(uint64_t *cut, struct rsbx_audit *audit, bool have_head, re
                 continue;
             if (rc != REPOSBX_EMALFORMED)
                 return rc;
-            if (!have_head || lines.offset != (uint64_t)facts.st_size) {
+            if (lines.offset != (uint64_t)facts.st_size) {
                 rsbx_context(err, "audit: record %llu", (unsigned long long)audit->head.records);
                 if (err != NULL)
                     err->code = REPOSBX_EIO;
@@ -188,31 +189,43 @@ static int cut_tail(struct rsbx_audit *audit, uint64_t cut, reposbx_error *err)
     return rc == REPOSBX_ELIMIT ? REPOSBX_OK : rc; /* no room to tell, but the log is whole */
 }
 
+/* What the head says; where neither it nor a log is there, the first one. */
+static int take_head(struct rsbx_head *known, const struct rsbx_audit *audit, reposbx_error *err)
+{
+    struct stat facts;
+    int rc = rsbx_head_read(known, audit->dir_fd, err);
+
+    if (rc == 0)
+        return rc;
+    if (rc != REPOSBX_ENOTFOUND)
+        return rsbx_fail(err, REPOSBX_EIO, "audit: %s cannot be read or is damaged",
+                         RSBX_AUDIT_HEAD);
+    if (fstatat(audit->dir_fd, RSBX_AUDIT_LOG, &facts, AT_SYMLINK_NOFOLLOW) == 0)
+        return fail_log(err, RSBX_AUDIT_HEAD " is missing beside the log");
+    if (errno != ENOENT)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "audit: cannot stat %s", RSBX_AUDIT_LOG);
+    *known = audit->head;
+    return rsbx_head_create(audit->dir_fd, known, err);
+}
+
 static int continue_log(struct rsbx_audit *audit, reposbx_error *err)
 {
     struct rsbx_head known = { .records = 0 };
     uint64_t cut = 0;
-    bool have_head = true, made = false;
-    int rc = rsbx_head_read(&known, audit->dir_fd, err);
+    bool made = false;
+    int rc = take_head(&known, audit, err);
 
-    if (rc == REPOSBX_ENOTFOUND)
-        have_head = false;
-    else if (rc != 0)
-        return rsbx_fail(err, REPOSBX_EIO, "audit: %s cannot be read or is damaged",
-                         RSBX_AUDIT_HEAD);
-    rc = open_log(audit, &made, known.records, err);
+    if (rc == 0)
+        rc = open_log(audit, &made, known.records, err);
     if (rc == 0)
         rc = check_head(audit, &known, err);
     if (rc == 0)
-        rc = read_tail(&cut, audit, have_head, err);
+        rc = read_tail(&cut, audit, err);
     if (rc == 0)
         rc = sum_streams(&audit->streams_bytes, audit->dir_fd, err);
     if (rc == 0 && made)
         rc = rsbx_sync_fd(audit->log_fd, RSBX_AUDIT_LOG, err);
-    /* Making the head syncs the folder, which a new log needs anyway. */
-    if (rc == 0 && !have_head)
-        rc = rsbx_head_create(audit->dir_fd, &audit->head, err);
-    else if (rc == 0 && made)
+    if (rc == 0 && made)
         rc = rsbx_sync_fd(audit->dir_fd, "the audit folder", err);
     if (rc == 0)
         rc = rsbx_head_open(&audit->head_fd, audit->dir_fd, err);

@@ -23,7 +23,7 @@
 struct checking {
     reposbx_audit_report report;
     int dir_fd;
-    bool have_head, head_damaged, full, closed;
+    bool have_head, head_damaged, head_missing, full, closed;
     struct rsbx_head head;
 };
 
@@ -220,6 +220,7 @@ static int read_head(struct checking *check, reposbx_error *err)
 
     check->have_head = rc == 0;
     check->head_damaged = rc == REPOSBX_EMALFORMED;
+    check->head_missing = rc == REPOSBX_ENOTFOUND;
     /* A head for an empty log holds nothing but zeros. */
     if (rc == 0 && check->head.records == 0 &&
         (check->head.start != 0 || check->head.end != 0 || check->head.full ||
@@ -230,8 +231,9 @@ static int read_head(struct checking *check, reposbx_error *err)
     return rc == REPOSBX_ENOTFOUND || rc == REPOSBX_EMALFORMED ? REPOSBX_OK : rc;
 }
 
-static int no_log(struct checking *check, const char *folder, reposbx_error *err)
+static int no_log(struct checking *check, const char *folder, int error, reposbx_error *err)
 {
+    errno = error;
     if (errno == ENOENT && check->have_head && check->head.records > 0) {
         condemn(check, REPOSBX_AUDIT_TAMPERED, "events.jsonl is missing");
         return REPOSBX_OK;
@@ -246,7 +248,7 @@ int reposbx_audit_verify(reposbx_audit_report *out, const char *folder, reposbx_
     RSBX_AUTO(rsbx_fd) int dir_fd = -1;
     RSBX_AUTO(rsbx_fd) int log_fd = -1;
     struct stat facts;
-    int rc;
+    int rc, error;
 
     if (out == NULL || folder == NULL)
         return rsbx_fail(err, REPOSBX_EINVALID, "no folder or report given");
@@ -255,20 +257,23 @@ int reposbx_audit_verify(reposbx_audit_report *out, const char *folder, reposbx_
         return rsbx_fail_errno(err, errno == ENOENT ? REPOSBX_ENOTFOUND : REPOSBX_EIO,
                                "cannot open the audit folder %s", folder);
     check.dir_fd = dir_fd;
-    /* The head first: a log that is being written only grows, so it is never behind the head that
-     * we hold. */
+    /* Opened before the head is read: the head is made first, so beside a log that is there it must be. Read
+     * behind it: a log that is being written only grows, so it is never behind the head that we hold. */
+    log_fd = openat(dir_fd, RSBX_AUDIT_LOG, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    error = errno;
     rc = read_head(&check, err);
     if (rc != 0)
         return rc;
-    log_fd = openat(dir_fd, RSBX_AUDIT_LOG, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (log_fd < 0)
-        rc = no_log(&check, folder, err);
+        rc = no_log(&check, folder, error, err);
     else if (fstat(log_fd, &facts) != 0 || !S_ISREG(facts.st_mode))
         rc = rsbx_fail(err, REPOSBX_EIO, "%s/%s is not a regular file", folder, RSBX_AUDIT_LOG);
     else
         rc = check_log(&check, log_fd, (uint64_t)facts.st_size, err);
-    if (rc == 0 && check.head_damaged && check.report.verdict != REPOSBX_AUDIT_TAMPERED) {
-        condemn(&check, REPOSBX_AUDIT_TAMPERED, "head.json is damaged");
+    if (rc == 0 && (check.head_damaged || check.head_missing) &&
+        check.report.verdict != REPOSBX_AUDIT_TAMPERED) {
+        condemn(&check, REPOSBX_AUDIT_TAMPERED, "head.json is %s",
+                check.head_damaged ? "damaged" : "missing");
         check.report.bad_line = 0; /* no line of the log is */
     }
     if (rc == 0)

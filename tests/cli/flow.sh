@@ -272,6 +272,11 @@ expect 1 audit verify "$scratch/torn"
 out_has '^torn: '
 expect 0 reap --dry-run --json
 if grep -q "$id" "$scratch/out"; then fail "reap would take a ready session"; else pass; fi
+# No crash takes the head away, and with it what says how long the log was: the head is made first.
+cp -r "$REPOSBX_STATE_DIR/sessions/$id/audit" "$scratch/headless"
+rm "$scratch/headless/head.json"
+expect 1 audit verify "$scratch/headless" --json
+out_json '.verdict == "tampered" and (.reason | test("head.json is missing"))'
 # Something to reap, as a table and for good: a folder that never became a session.
 half=$REPOSBX_STATE_DIR/sessions/sbx-$(printf 'f%.0s' $(seq 32))
 mkdir -m 700 "$half"

@@ -78,13 +78,54 @@ static void a_log_is_continued(void **state)
         memcpy(head, rsbx_audit_head(audit_log), sizeof head);
         expect_verdict(REPOSBX_AUDIT_OPEN, 2 * (i + 1), 0);
     }
-    /* The head is a help, not a need. */
-    assert_int_equal(unlinkat(audit_fd, "head.json", 0), 0);
-    expect_verdict(REPOSBX_AUDIT_OPEN, 20, 0);
+}
+
+/* The head is made before the log: a log is never without one, not even an empty one. */
+static void a_log_without_its_head_is_refused(void **state)
+{
+    size_t length, head_length;
+    char *log, *head;
+
+    (void)state;
     assert_int_equal(audit_reopen(AUDIT_LIMIT, NULL), 0);
-    assert_int_equal(rsbx_audit_count(audit_log), 20);
     append_ok("step");
-    expect_verdict(REPOSBX_AUDIT_OPEN, 21, 0);
+    append_ok("step");
+    log = audit_load("events.jsonl", &length);
+    head = audit_load("head.json", &head_length);
+    assert_int_equal(unlinkat(audit_fd, "head.json", 0), 0);
+    for (size_t i = 0; i < 5; i++) {
+        const size_t lengths[] = { length, length - 1, length / 2, 1, 0 };
+
+        audit_store("events.jsonl", log, lengths[i]);
+        assert_int_equal(audit_report().verdict, REPOSBX_AUDIT_TAMPERED);
+        assert_non_null(strstr(audit_report().reason, "head.json is missing"));
+        assert_int_equal(audit_report().bad_line, 0);
+        assert_int_equal(audit_reopen(AUDIT_LIMIT, NULL), REPOSBX_EIO);
+    }
+    assert_int_equal(faccessat(audit_fd, "head.json", F_OK, 0), -1);
+
+    audit_store("events.jsonl", log, length);
+    audit_store("head.json", head, head_length);
+    expect_verdict(REPOSBX_AUDIT_OPEN, 2, 0);
+    assert_int_equal(audit_reopen(AUDIT_LIMIT, NULL), 0);
+    append_ok("step");
+    expect_verdict(REPOSBX_AUDIT_OPEN, 3, 0);
+    free(log);
+    free(head);
+}
+
+/* What a crash between the two leaves: a head of nothing. There is no log to verify, and one can begin. */
+static void a_head_alone_is_a_beginning(void **state)
+{
+    reposbx_audit_report report;
+
+    (void)state;
+    assert_int_equal(audit_reopen(AUDIT_LIMIT, NULL), 0);
+    assert_int_equal(unlinkat(audit_fd, "events.jsonl", 0), 0);
+    assert_int_equal(reposbx_audit_verify(&report, audit_path, NULL), REPOSBX_ENOTFOUND);
+    assert_int_equal(audit_reopen(AUDIT_LIMIT, NULL), 0);
+    append_ok("step");
+    expect_verdict(REPOSBX_AUDIT_OPEN, 1, 0);
 }
 
 static void nothing_follows_the_final_record(void **state)
@@ -263,6 +304,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_new_log_is_empty_and_private),
         TEST(records_are_chained),
+        TEST(a_log_without_its_head_is_refused),
+        TEST(a_head_alone_is_a_beginning),
         TEST(a_log_is_continued),
         TEST(nothing_follows_the_final_record),
         TEST(bad_arguments_leave_the_log_usable),
