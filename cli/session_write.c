@@ -37,9 +37,13 @@ static int run(const struct rsbx_cli_call *call)
     /* The session is opened last: its lock is not held while stdin is waited for. */
     if (flags_of(&flags, call->options, &err) < 0 ||
         rsbx_cli_read_all(&bytes, &length, "-", RSBX_CLI_MAX_INPUT_BYTES, &err) < 0 ||
-        rsbx_cli_open_session(&session, &provider, call, &err) < 0 ||
-        reposbx_session_write(session, path, bytes, length, flags, &err) < 0)
+        rsbx_cli_open_session(&session, &provider, call, &err) < 0)
         return rsbx_cli_fail(call->cli, &err);
+    if (reposbx_session_write(session, path, bytes, length, flags, &err) < 0) {
+        if (err.code == REPOSBX_ENOTFOUND && err.hint[0] == '\0' && (flags & REPOSBX_WRITE_PARENTS) == 0)
+            rsbx_cli_hint(&err, "--parents makes folders that are missing");
+        return rsbx_cli_fail(call->cli, &err);
+    }
     if (!call->cli->json)
         return RSBX_CLI_OK;
     document = rsbx_cli_need(json_pack(

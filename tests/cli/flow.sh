@@ -167,7 +167,8 @@ err_has 'working folder: out: a symlink is in the way'
 expect 77 session read "$id" out/passwd
 expect 0 session exec "$id" -- /bin/sh -c 'rmdir shut && rm out'
 printf 'written\n' | "$reposbx" session write "$id" new/deep/file.txt 2>"$scratch/err"
-is 'a missing folder is refused' "$(($? != 0))" 1
+is 'a missing folder is refused' $? 66
+err_has '^hint: --parents makes'
 printf 'written\n' | "$reposbx" session write "$id" new/deep/file.txt --parents
 is 'write' $? 0
 printf '#!/bin/sh\necho tool\n' | "$reposbx" session write "$id" tool2.sh --mode 755 --json >"$scratch/out"
