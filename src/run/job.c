@@ -132,6 +132,28 @@ static int give_output(reposbx_run_result *result, struct job *job, size_t budge
     return REPOSBX_OK;
 }
 
+/* An interpreter that was not started. Where it is looked for, and how much it is given, is the caller's to say:
+ * then nothing is known of the image. */
+static int not_started(const struct rsbx_run_order *order, int error, reposbx_error *err)
+{
+    const reposbx_exec_spec *spec = order->spec;
+    const char *interpreter = order->language->argv[0];
+    bool path = false;
+
+    for (size_t i = 0; i < spec->env_count; i++)
+        path = path || strncmp(spec->env[i], "PATH=", 5) == 0;
+    if (path || error == E2BIG) {
+        (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "%s cannot be started with the environment that was given: %s",
+                        interpreter, strerror(error));
+        rsbx_hint(err, path ? "PATH says where it is looked for; without one of yours that is where images have it"
+                            : "the kernel bounds one variable, and all of them together");
+        return REPOSBX_EUNAVAILABLE;
+    }
+    (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the image cannot run %s: %s", interpreter, strerror(error));
+    rsbx_hint(err, "the image of a language has to hold its interpreter");
+    return REPOSBX_EUNAVAILABLE;
+}
+
 /* What the conversation's end means. A guest that is silent after its own deadline has passed is
  * stopped by the removal: the job timed out. Any other end without a trailer is unknown. */
 static int settle(reposbx_run_result *result, const struct job *job, int rc,
@@ -143,12 +165,8 @@ static int settle(reposbx_run_result *result, const struct job *job, int rc,
                 *err = job->failure;
             return job->failure_code;
         }
-        if (job->trailer.end == RSBX_END_NOT_STARTED) {
-            (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the image cannot run %s: %s",
-                            order->language->argv[0], strerror((int)job->trailer.exec_errno));
-            rsbx_hint(err, "the image of a language has to hold its interpreter");
-            return REPOSBX_EUNAVAILABLE;
-        }
+        if (job->trailer.end == RSBX_END_NOT_STARTED)
+            return not_started(order, (int)job->trailer.exec_errno, err);
         read_trailer(result, &job->trailer);
         return REPOSBX_OK;
     }

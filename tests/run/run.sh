@@ -131,6 +131,18 @@ done
 expect 0 --engine "$engine" run --policy "$policy" --input "a=$scratch/input" "$scratch/python.sh" -l python
 nothing_left
 
+# An interpreter that is not found: where the caller said where to look, that is what is told, not the image.
+ends 69 'print(1)' --env PATH=/nowhere
+err_has 'python3 cannot be started with the environment that was given: No such file'
+err_has '^hint: PATH says'
+ends 0 'print(1)' --env PATH=/nowhere:/usr/bin
+if [ -n "${REPOSBX_TEST_IMAGE_ID:-}" ]; then
+    jq --arg i "$REPOSBX_TEST_IMAGE_ID" '.images = [$i] | .run.python = $i' "$policy" > "$scratch/none.json"
+    engine=$docker_address policy=$scratch/none.json ends 69 'print(1)' --env A=b
+    err_has 'the image cannot run python3: No such file'
+fi
+nothing_left
+
 # A signal while a container does not come to be: nobody waits for the minute that it may take.
 cat > "$scratch/slow" << 'P'
 #!/bin/sh
