@@ -147,13 +147,13 @@ static int wait_for(const struct exec *exec, struct pollfd wait[POLL_COUNT])
     uint64_t now;
 
     if (exec->deadline_ns == 0) {
-        return ppoll(wait, POLL_COUNT, NULL, NULL);
+        return rsbx_io_wait(wait, POLL_COUNT, NULL);
     }
     now = rsbx_guest_now_ns();
     now = now < exec->deadline_ns ? exec->deadline_ns - now : 0;
     left.tv_sec = (time_t)(now / 1000000000U);
     left.tv_nsec = (long)(now % 1000000000U);
-    return ppoll(wait, POLL_COUNT, &left, NULL);
+    return rsbx_io_wait(wait, POLL_COUNT, &left);
 }
 
 static void serve_controller(struct exec *exec, short revents)

@@ -178,6 +178,7 @@ int main(void)
     rsbx_request_receive(&guest.request);
     guest.start_ns = rsbx_guest_now_ns();
     guest.oom_kills_before = rsbx_observe_oom_kills();
+    (void)rsbx_observe_peak_memory(); /* opens what is read at the end, when nothing may be opened */
     serve(&guest);
     finish(&guest);
 }

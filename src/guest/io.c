@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "guest/guest.h"
@@ -19,10 +20,13 @@ struct queue {
 
 static struct queue in, out;
 static void (*undo_work)(void);
+static int epoll_fd = -1;
 
 void rsbx_io_start(void)
 {
     int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 
     /* Only the write side: stdin is never read unless poll has said so. */
     if (flags < 0 || fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK) < 0) {
@@ -44,6 +48,51 @@ _Noreturn void rsbx_io_abandon(int exit_code)
         undo_work();
     }
     _exit(exit_code);
+}
+
+/* What ppoll does, by an epoll that was made while descriptors could be made. */
+static int wait_by_epoll(struct pollfd *wait, size_t count, const struct timespec *left)
+{
+    struct epoll_event ready[RSBX_IO_MAX_WAIT];
+    int milliseconds = -1, found;
+
+    if (left != NULL) {
+        milliseconds = left->tv_sec > 1000000
+                           ? 1000000000
+                           : (int)(left->tv_sec * 1000 + (left->tv_nsec + 999999) / 1000000);
+    }
+    for (size_t i = 0; i < count; i++) {
+        /* The bits are those of poll. */
+        struct epoll_event event = {.events = (uint16_t)wait[i].events, .data.u32 = (uint32_t)i};
+
+        wait[i].revents = 0;
+        if (wait[i].fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wait[i].fd, &event) != 0 &&
+            errno == EPERM) {
+            wait[i].revents = wait[i].events; /* a file is always ready */
+            milliseconds = 0;
+        }
+    }
+    found = epoll_wait(epoll_fd, ready, RSBX_IO_MAX_WAIT, milliseconds);
+    for (int i = 0; i < found; i++) {
+        wait[ready[i].data.u32].revents = (short)ready[i].events;
+    }
+    found = 0;
+    for (size_t i = 0; i < count; i++) {
+        found += wait[i].revents != 0;
+        if (wait[i].fd >= 0) {
+            epoll_ctl(epoll_fd, EPOLL_CTL_DEL, wait[i].fd, NULL);
+        }
+    }
+    return found;
+}
+
+int rsbx_io_wait(struct pollfd *wait, size_t count, const struct timespec *left)
+{
+    int found = ppoll(wait, count, left, NULL);
+
+    /* poll takes no more entries than the limit of descriptors, and a command, which has our user,
+     * may lower that limit of ours: we would neither hear the controller nor see the command's end. */
+    return found < 0 && errno == EINVAL && epoll_fd >= 0 ? wait_by_epoll(wait, count, left) : found;
 }
 
 /* Moves what is unread to the front, so that the rest of the space is in one piece. */
@@ -106,7 +155,7 @@ void rsbx_io_receive(struct rsbx_message *message)
     while (!rsbx_io_take(message)) {
         struct pollfd wait = {.fd = STDIN_FILENO, .events = POLLIN};
 
-        if (poll(&wait, 1, -1) > 0) {
+        if (rsbx_io_wait(&wait, 1, NULL) > 0) {
             rsbx_io_read();
         }
     }
@@ -149,7 +198,7 @@ static void flush_or_wait(void)
     if (!rsbx_io_pending()) {
         return;
     }
-    if (poll(wait, 2, -1) > 0 && gone(wait[0].revents)) {
+    if (rsbx_io_wait(wait, 2, NULL) > 0 && gone(wait[0].revents)) {
         rsbx_io_abandon(RSBX_GUEST_EXIT_DONE);
     }
 }
@@ -196,8 +245,9 @@ void rsbx_io_send(uint16_t type, const void *first, size_t first_length, const v
 void rsbx_io_check(void)
 {
     struct pollfd wait = {.fd = STDIN_FILENO, .events = POLLRDHUP};
+    struct timespec none = {0};
 
-    if (poll(&wait, 1, 0) > 0 && gone(wait.revents)) {
+    if (rsbx_io_wait(&wait, 1, &none) > 0 && gone(wait.revents)) {
         rsbx_io_abandon(RSBX_GUEST_EXIT_DONE);
     }
 }

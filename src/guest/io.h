@@ -2,9 +2,13 @@
 #ifndef RSBX_GUEST_IO_H
 #define RSBX_GUEST_IO_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
+
+#define RSBX_IO_MAX_WAIT 8
 
 /*
  * Messages on stdin and stdout. Output goes through a queue of fixed size; whoever waits for room
@@ -29,6 +33,10 @@ void rsbx_io_receive(struct rsbx_message *out);
 bool rsbx_io_take(struct rsbx_message *out);
 /* One read of stdin, after poll has said that it is readable. */
 void rsbx_io_read(void);
+
+/* ppoll without a mask, of RSBX_IO_MAX_WAIT entries at most; also where the limit of descriptors was
+ * lowered to less than that. */
+int rsbx_io_wait(struct pollfd *wait, size_t count, const struct timespec *left);
 
 /* Queues one message, waiting for room. */
 void rsbx_io_send(uint16_t type, const void *first, size_t first_length, const void *second,

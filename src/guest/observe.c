@@ -24,21 +24,16 @@
 /* Files of /proc and cgroups; mountinfo of a container has some tens of lines. */
 #define MAX_FILE_BYTES (256U * 1024U)
 
-/* The file's text in a static buffer that the next call overwrites, or NULL. */
-static char *read_text(const char *path)
-{
-    static char text[MAX_FILE_BYTES];
-    size_t length = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+static char content[MAX_FILE_BYTES];
 
-    if (fd < 0) {
-        return NULL;
-    }
-    while (length < sizeof(text) - 1U) {
-        ssize_t got = read(fd, text + length, sizeof(text) - 1U - length);
+static char *read_from(int fd)
+{
+    size_t length = 0;
+
+    while (length < sizeof(content) - 1U) {
+        ssize_t got = pread(fd, content + length, sizeof(content) - 1U - length, (off_t)length);
 
         if (got < 0) {
-            close(fd);
             return NULL;
         }
         if (got == 0) {
@@ -46,9 +41,30 @@ static char *read_text(const char *path)
         }
         length += (size_t)got;
     }
-    close(fd);
-    text[length] = '\0';
-    return text;
+    content[length] = '\0';
+    return content;
+}
+
+/* The file's text in a static buffer that the next call overwrites, or NULL. */
+static char *read_text(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *found = fd < 0 ? NULL : read_from(fd);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return found;
+}
+
+/* The same through a descriptor that stays: what is asked again when the command has ended. It may have
+ * lowered our limit of descriptors by then. */
+static char *read_again(int *fd, const char *path)
+{
+    if (*fd < 0) {
+        *fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    return *fd < 0 ? NULL : read_from(*fd);
 }
 
 /* A number, or "max"; `after` gets what follows. */
@@ -118,13 +134,19 @@ uint64_t rsbx_observe_oom_kills(void)
     const char *path = cgroup_version() == 2 ? CGROUP "memory.events"
                                              : CGROUP "memory/memory.oom_control";
 
-    return find_number(read_text(path), "oom_kill ", 10);
+    static int fd = -1;
+
+    return find_number(read_again(&fd, path), "oom_kill ", 10);
 }
 
 uint64_t rsbx_observe_peak_memory(void)
 {
-    return read_number(cgroup_version() == 2 ? CGROUP "memory.peak"
-                                             : CGROUP "memory/memory.max_usage_in_bytes");
+    static int fd = -1;
+    const char *after;
+    const char *text = read_again(&fd, cgroup_version() == 2 ? CGROUP "memory.peak"
+                                                             : CGROUP "memory/memory.max_usage_in_bytes");
+
+    return text == NULL ? RSBX_UNKNOWN : parse(text, 10, &after);
 }
 
 static void observe_cgroup2(struct rsbx_hello *hello)

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -382,6 +384,70 @@ static void test_guest_is_out_of_reach(void **state)
     assert_string_equal(bytes_text(&reply.out), "end\n");
 }
 
+/* PID 1 of the box as the host sees it: the child of who made the box. */
+static pid_t guest_pid(void)
+{
+    char path[64];
+    FILE *file;
+    int pid = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)box.pid, (int)box.pid);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    return pid;
+}
+
+/* As a command does it, which has the guest's user. */
+static void lower_descriptors(rlim_t count)
+{
+    const struct rlimit lowered = {count, count};
+    pid_t guest = guest_pid();
+    pid_t child = fork();
+    int status = 0;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(setresgid(RSBX_GUEST_GID, RSBX_GUEST_GID, RSBX_GUEST_GID) != 0 ||
+              setresuid(RSBX_GUEST_UID, RSBX_GUEST_UID, RSBX_GUEST_UID) != 0 ||
+              prlimit(guest, RLIMIT_NOFILE, &lowered, NULL) != 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void test_lowered_descriptors(void **state)
+{
+    static const char *const argv[] = {"sh", "-c", "echo start; cat; echo end; exit 3", NULL};
+    static const rlim_t lowered[] = {3, 0};
+    const uint8_t *payload;
+    size_t length;
+    uint16_t type;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lowered) / sizeof(lowered[0]); i++) {
+        /* Without a deadline: a guest that no longer listens never ends. */
+        box_begin_exec(&box, argv, RSBX_REQUEST_STDIN, 0, CAP);
+        box_receive(&box, &type, &payload, &length);
+        lower_descriptors(lowered[i]);
+        box_send(&box, RSBX_WIRE_DATA, "in\n", 3);
+        box_send(&box, RSBX_WIRE_END, NULL, 0);
+        box_reply(&box, &reply);
+        assert_int_equal(reply.trailer.end, RSBX_END_EXITED);
+        assert_int_equal(reply.trailer.exit_code, 3);
+        assert_string_equal(bytes_text(&reply.out), "in\nend\n");
+        reply_free(&reply);
+        /* Nor does it when its controller is gone. */
+        box_begin_exec(&box, (const char *const[]){"sh", "-c", "echo start; sleep 100", NULL}, 0, 0, CAP);
+        box_receive(&box, &type, &payload, &length);
+        lower_descriptors(lowered[i]);
+        close(box.in_fd);
+        box.in_fd = -1;
+        assert_int_equal(box_end(&box), 0);
+    }
+}
+
 static void test_fork_bomb(void **state)
 {
     (void)state;
@@ -411,6 +477,7 @@ int main(void)
         guest_test(test_end_of_stdin_kills),
         guest_test(test_malformed),
         guest_test(test_guest_is_out_of_reach),
+        guest_test(test_lowered_descriptors),
         guest_test(test_fork_bomb),
     };
 
