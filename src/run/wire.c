@@ -16,6 +16,8 @@
 
 #define HEAD_BYTES 8U
 #define WHAT "pool message"
+/* Of a result; a year is no run's. */
+#define MAX_SECONDS 31536000.0
 
 static int late(reposbx_error *err)
 {
@@ -339,6 +341,35 @@ static int get_word(char *out, size_t size, const json_t *document, const char *
     return rc;
 }
 
+static int get_number(int *out, const json_t *document, const char *key, int least, int most,
+                      reposbx_error *err)
+{
+    const json_t *value = json_object_get(document, key);
+
+    if (!json_is_integer(value) || json_integer_value(value) < least ||
+        json_integer_value(value) > most)
+        return rsbx_fail(err, REPOSBX_EPROTOCOL, WHAT ": \"%s\" is none", key);
+    *out = (int)json_integer_value(value);
+    return REPOSBX_OK;
+}
+
+/* How the code ended, in the ranges that these have. */
+static int get_end(reposbx_run_result *result, const json_t *document, reposbx_error *err)
+{
+    double seconds = json_number_value(json_object_get(document, "duration_s"));
+    int rc = get_number(&result->status, document, "status", 0, REPOSBX_STATUS_UNKNOWN, err);
+
+    if (rc == 0)
+        rc = get_number(&result->exit_code, document, "exit_code", -1, 255, err);
+    if (rc == 0)
+        rc = get_number(&result->signal, document, "signal", 0, 64, err);
+    if (rc == 0 && !(seconds >= 0.0 && seconds < MAX_SECONDS))
+        rc = rsbx_fail(err, REPOSBX_EPROTOCOL, WHAT ": \"duration_s\" is none");
+    if (rc == 0)
+        result->duration_s = seconds;
+    return rc;
+}
+
 static int get_output(reposbx_run_result *result, const json_t *document,
                       const struct rsbx_buf *bytes, reposbx_error *err)
 {
@@ -391,15 +422,13 @@ int rsbx_pool_get_result(reposbx_run_result *out, const json_t *document,
     if (rc == 0)
         rc = get_word(result.image_id, sizeof result.image_id, document, "image_id", err);
     if (rc == 0)
+        rc = get_end(&result, document, err);
+    if (rc == 0)
         rc = get_output(&result, document, bytes, err);
     if (rc != 0) {
         rsbx_run_result_dispose(&result);
         return rc;
     }
-    result.status = (int)json_integer_value(json_object_get(document, "status"));
-    result.exit_code = (int)json_integer_value(json_object_get(document, "exit_code"));
-    result.signal = (int)json_integer_value(json_object_get(document, "signal"));
-    result.duration_s = json_number_value(json_object_get(document, "duration_s"));
     *out = result;
     return REPOSBX_OK;
 }
@@ -417,7 +446,8 @@ int rsbx_pool_get_error(const json_t *document, reposbx_error *err)
     const char *message = json_string_value(json_object_get(document, "message"));
     const char *hint = json_string_value(json_object_get(document, "hint"));
 
-    if (!json_is_integer(code) || json_integer_value(code) >= 0 || message == NULL || hint == NULL)
+    if (!json_is_integer(code) || json_integer_value(code) > REPOSBX_EINVALID ||
+        json_integer_value(code) < REPOSBX_ECANCELLED || message == NULL || hint == NULL)
         return rsbx_fail(err, REPOSBX_EPROTOCOL, WHAT " holds neither a result nor an error");
     (void)rsbx_fail(err, (int)json_integer_value(code), "%s", message);
     if (hint[0] != '\0')

@@ -82,6 +82,42 @@ static void a_result_comes_back_whole(void **state)
     rsbx_run_result_dispose(&again);
 }
 
+/* Each would become another number, some of them a success, where only the lowest bits are kept. */
+static void numbers_without_bounds_are_refused(void **state)
+{
+    static const char *const changes[] = {
+        "{\"exit_code\": 4294967296}", "{\"exit_code\": 256}", "{\"exit_code\": -2}",
+        "{\"exit_code\": null}",       "{\"status\": 6}",      "{\"status\": -1}",
+        "{\"status\": 4294967296}",    "{\"signal\": 65}",     "{\"signal\": 4294967296}",
+        "{\"duration_s\": -1.0}",      "{\"duration_s\": 1e300}",
+    };
+    static const char *const errors[] = {
+        "{\"error\": -4294967296, \"message\": \"m\", \"hint\": \"\"}",
+        "{\"error\": -8589934595, \"message\": \"m\", \"hint\": \"\"}",
+        "{\"error\": -15, \"message\": \"m\", \"hint\": \"\"}",
+        "{\"error\": 0, \"message\": \"m\", \"hint\": \"\"}",
+    };
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf bytes = RSBX_BUF_INIT(4096);
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr document = NULL;
+    reposbx_run_result result = { .engine = "podman", .language = "python", .image_id = "x" };
+
+    (void)state;
+    assert_int_equal(rsbx_pool_put_result(&document, &bytes, &result, NULL), 0);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        RSBX_AUTO(rsbx_json) rsbx_json_ptr changed = json_deep_copy(document);
+        RSBX_AUTO(rsbx_json) rsbx_json_ptr change = json_loads(changes[i], 0, NULL);
+        reposbx_run_result again;
+
+        assert_int_equal(json_object_update(changed, change), 0);
+        assert_int_equal(rsbx_pool_get_result(&again, changed, &bytes, NULL), REPOSBX_EPROTOCOL);
+    }
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        RSBX_AUTO(rsbx_json) rsbx_json_ptr error = json_loads(errors[i], 0, NULL);
+
+        assert_int_equal(rsbx_pool_get_error(error, NULL), REPOSBX_EPROTOCOL);
+    }
+}
+
 static void lengths_that_lie_are_refused(void **state)
 {
     static const char *const documents[] = {
@@ -198,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_spec_comes_back_whole),
         cmocka_unit_test(a_result_comes_back_whole),
+        cmocka_unit_test(numbers_without_bounds_are_refused),
         cmocka_unit_test(lengths_that_lie_are_refused),
         cmocka_unit_test(messages_are_bounded_and_whole),
         cmocka_unit_test(a_killed_server_is_none),
