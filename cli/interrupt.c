@@ -46,7 +46,7 @@ int rsbx_cli_catch_signals(int *cancel_fd, reposbx_error *err)
     int fds[2];
 
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-        return rsbx_cli_set_errno(err, REPOSBX_EINTERNAL, "cannot make a pipe");
+        return rsbx_cli_set_errno(err, REPOSBX_EIO, "cannot make a pipe");
     *cancel_fd = fds[0];
     cancel_write_fd = fds[1];
     memset(&action, 0, sizeof action);

@@ -17,11 +17,48 @@
 
 #include "base/banned.h"
 
+/* What a child may have open at once: a reader keeps the 256 folders of loose objects and many packs. */
+#define FILES 512U
+
+/* A lower limit of the caller's own stays: raising it may not be ours to do. */
 static int limit(int resource, uint64_t value)
 {
-    struct rlimit both = { .rlim_cur = value, .rlim_max = value };
+    struct rlimit both;
 
+    if (getrlimit((__rlimit_resource_t)resource, &both) != 0)
+        return -1;
+    if (both.rlim_max > value)
+        both.rlim_max = value;
+    both.rlim_cur = both.rlim_max;
     return setrlimit((__rlimit_resource_t)resource, &both);
+}
+
+/* Without enough descriptors a child would take for a fault of its input what is none. */
+static int check_files(reposbx_error *err)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return rsbx_fail_errno(err, REPOSBX_EINTERNAL, "cannot read the limit of open files");
+    if (files.rlim_max >= FILES)
+        return REPOSBX_OK;
+    (void)rsbx_fail(err, REPOSBX_EIO, "the limit of open files is %llu, and %u are needed",
+                    (unsigned long long)files.rlim_max, FILES);
+    rsbx_hint(err, "raise it: ulimit -n");
+    return REPOSBX_EIO;
+}
+
+/* A soft limit is for the caller's own sake, and may be below what a child needs. */
+static int raise_files(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return -1;
+    if (files.rlim_cur >= FILES)
+        return 0;
+    files.rlim_cur = FILES;
+    return setrlimit(RLIMIT_NOFILE, &files);
 }
 
 /* Closes first … last, all but the two. */
@@ -77,7 +114,7 @@ static _Noreturn void child_main(int pipe_fd, const struct rsbx_child_limits *li
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || limit(RLIMIT_CORE, 0) != 0 ||
         limit(RLIMIT_AS, limits->memory_bytes) != 0 ||
         limit(RLIMIT_CPU, limits->cpu_seconds) != 0 ||
-        limit(RLIMIT_FSIZE, limits->file_bytes) != 0)
+        limit(RLIMIT_FSIZE, limits->file_bytes) != 0 || raise_files() != 0)
         _exit(97);
     _exit(work(pipe_fd, payload));
 }
@@ -104,7 +141,10 @@ int rsbx_child_start(struct rsbx_child *out, const struct rsbx_child_limits *lim
     int both[2];
     pid_t parent = getpid();
     pid_t pid;
+    int rc = check_files(err);
 
+    if (rc != 0)
+        return rc;
     if (pipe2(both, O_CLOEXEC) != 0)
         return rsbx_fail_errno(err, REPOSBX_EINTERNAL, "cannot make a pipe");
     read_fd = both[0];

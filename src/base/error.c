@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,6 +66,12 @@ int rsbx_fail(reposbx_error *err, int code, const char *format, ...)
     return code;
 }
 
+/* A limit that the caller has set, or the machine's load, is no bug of ours. */
+static bool lacks_descriptors(int number)
+{
+    return number == EMFILE || number == ENFILE;
+}
+
 int rsbx_fail_errno(reposbx_error *err, int code, const char *format, ...)
 {
     int saved = errno;
@@ -72,6 +79,8 @@ int rsbx_fail_errno(reposbx_error *err, int code, const char *format, ...)
     size_t length;
     char reason[128];
 
+    if (code == REPOSBX_EINTERNAL && lacks_descriptors(saved))
+        code = REPOSBX_EIO;
     if (err == NULL)
         return code;
     va_start(args, format);
@@ -82,6 +91,8 @@ int rsbx_fail_errno(reposbx_error *err, int code, const char *format, ...)
                    strerror_r(saved, reason, sizeof reason));
     err->code = code;
     err->hint[0] = '\0';
+    if (lacks_descriptors(saved))
+        rsbx_hint(err, "raise the limit of open files: ulimit -n");
     errno = saved;
     return code;
 }

@@ -17,7 +17,8 @@
 int rsbx_fail(reposbx_error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same, with ": " and the text of errno behind the message. Keeps errno. */
+/* The same, with ": " and the text of errno behind the message. Keeps errno. Where no descriptor was
+ * left REPOSBX_EINTERNAL becomes REPOSBX_EIO, which is what it returns. */
 int rsbx_fail_errno(reposbx_error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

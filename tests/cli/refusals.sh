@@ -138,6 +138,27 @@ DOCKER_HOST=unix:///var/run/other.sock expect 69 "${create[@]}" --repo "$scratch
 expect 0 "${state[@]}" session list --json
 out_json 'all(.[]; .state != "ready")'
 
+# Limits of the caller's shell are told as what they are: no bug of ours, no damage of the repository.
+limited() {
+    (ulimit "$@" && exec "$reposbx" "${create[@]}" --repo "$scratch/repo" --image $image \
+        --revision "$head" --json) >"$scratch/out" 2>"$scratch/err" </dev/null
+    code=$?
+}
+for files in 4 5 6 7 8 9 10 12 14 100; do
+    limited -n $files
+    case $code in
+    127) continue ;; # the loader's own, before anything of ours runs
+    69 | 74) pass ;; # a library that could not be loaded is what is not available
+    *) fail "exit $code with $files descriptors" ;;
+    esac
+    out_json '.error.message | test("open files")'
+done
+# They go as far as the engine.
+for words in '-S -n 100' '-t 20' '-v 1000000' '-f 100'; do
+    limited $words
+    is "exit code after ulimit $words" "$code" 69
+done
+
 # Bundles: a ZIP with one stored member, written out by hand.
 base64 -d >"$scratch/one.zip" <<'ZIP'
 UEsDBAoAAAAAAAAAIQAgMDo2BgAAAAYAAAAJAAAAaGVsbG8udHh0aGVsbG8KUEsBAh4DCgAAAAAA
