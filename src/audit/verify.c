@@ -25,7 +25,13 @@ struct checking {
     int dir_fd;
     bool have_head, head_damaged, head_missing, full, closed;
     struct rsbx_head head;
+    json_t *streams; /* the names that records have claimed */
 };
+
+static void checking_autop(struct checking *check)
+{
+    json_decref(check->streams);
+}
 
 static void condemn(struct checking *check, int verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -46,9 +52,10 @@ static void condemn(struct checking *check, int verdict, const char *format, ...
 
 /* ---- captured streams ---- */
 
-/* Size and hash of a stream; false when it is not there as a regular file. */
+/* Size and hash of a stream; false when it is not there as a regular file. One of another size than
+ * wanted is not read: a file with holes may be as long as it likes. */
 static bool hash_stream(uint64_t *bytes, char sha256[RSBX_SHA256_HEX_BYTES], int folder_fd,
-                        const char *name)
+                        const char *name, uint64_t wanted)
 {
     RSBX_AUTO(rsbx_fd) int fd =
         openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -57,13 +64,17 @@ static bool hash_stream(uint64_t *bytes, char sha256[RSBX_SHA256_HEX_BYTES], int
     char piece[65536];
     uint64_t total = 0;
     struct stat facts;
-    ssize_t got;
+    ssize_t got = 0;
 
     if (fd < 0 || fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
         return false;
+    *bytes = (uint64_t)facts.st_size;
+    sha256[0] = '\0';
+    if (*bytes != wanted)
+        return true;
     if (rsbx_sha256_new(&hash, NULL) != 0)
         return false;
-    while ((got = read(fd, piece, sizeof piece)) != 0) {
+    while (total <= wanted && (got = read(fd, piece, sizeof piece)) != 0) {
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -75,7 +86,16 @@ static bool hash_stream(uint64_t *bytes, char sha256[RSBX_SHA256_HEX_BYTES], int
     rsbx_sha256_free(hash);
     rsbx_hex(sha256, digest, sizeof digest);
     *bytes = total;
-    return got == 0;
+    return got >= 0;
+}
+
+/* A stream belongs to one command; a log of many records that claim the same would be read as often. */
+static bool claim(struct checking *check, const char *name)
+{
+    if (check->streams == NULL)
+        check->streams = json_object();
+    return json_object_get(check->streams, name) == NULL &&
+           json_object_set_new(check->streams, name, json_true()) == 0;
 }
 
 /* Compares the file of one stream with its entry; an entry without a file claims nothing. */
@@ -95,13 +115,14 @@ static bool stream_good(struct checking *check, const json_t *data, const char *
     if (strncmp(name, folder, sizeof folder - 1) == 0)
         name += sizeof folder - 1;
     if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL || wanted == NULL ||
-        !json_is_integer(size)) {
+        !json_is_integer(size) || json_integer_value(size) < 0 || !claim(check, name)) {
         condemn(check, REPOSBX_AUDIT_TAMPERED, "the entry of its %s is none of ours", stream);
         return false;
     }
     folder_fd = openat(check->dir_fd, RSBX_AUDIT_STREAMS,
                        O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (folder_fd < 0 || !hash_stream(&bytes, sha256, folder_fd, name)) {
+    if (folder_fd < 0 || !hash_stream(&bytes, sha256, folder_fd, name,
+                                       (uint64_t)json_integer_value(size))) {
         condemn(check, REPOSBX_AUDIT_TAMPERED, "its %s is missing: streams/%s", stream, name);
         return false;
     }
@@ -244,7 +265,9 @@ static int no_log(struct checking *check, const char *folder, int error, reposbx
 
 int reposbx_audit_verify(reposbx_audit_report *out, const char *folder, reposbx_error *err)
 {
-    struct checking check = { .report = { .head = RSBX_AUDIT_ZEROS } };
+    __attribute__((cleanup(checking_autop))) struct checking check = {
+        .report = { .head = RSBX_AUDIT_ZEROS }
+    };
     RSBX_AUTO(rsbx_fd) int dir_fd = -1;
     RSBX_AUTO(rsbx_fd) int log_fd = -1;
     struct stat facts;

@@ -72,6 +72,28 @@ static void streams_are_compared(void **state)
     expect_verdict(REPOSBX_AUDIT_TAMPERED, 0, 1);
 }
 
+/* As many bytes as a file claims to have are not read when the record says otherwise, nor the same ones
+ * for one record after another. */
+static void streams_are_read_once(void **state)
+{
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr entry = captured("c1.stdout", "streams/c1.stdout", "hello\n");
+    RSBX_AUTO(rsbx_fd) int fd = -1;
+
+    (void)state;
+    finish_command(json_incref(entry), json_null());
+    expect_verdict(REPOSBX_AUDIT_OPEN, 1, 0);
+    /* A tebibyte of nothing, which takes hours to hash. */
+    fd = openat(audit_fd, "streams/c1.stdout", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
+    expect_verdict(REPOSBX_AUDIT_TAMPERED, 0, 1);
+    assert_non_null(strstr(audit_report().reason, "stdout was changed"));
+    assert_int_equal(ftruncate(fd, 6), 0); /* the first bytes are as they were */
+    expect_verdict(REPOSBX_AUDIT_OPEN, 1, 0);
+    finish_command(json_incref(entry), json_null());
+    expect_verdict(REPOSBX_AUDIT_TAMPERED, 1, 2);
+    assert_non_null(strstr(audit_report().reason, "none of ours"));
+}
+
 /* A record that names a file elsewhere makes nothing be read there. */
 static void stream_names_stay_inside(void **state)
 {
@@ -119,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(missing_things_are_errors),
         TEST(streams_are_compared),
+        TEST(streams_are_read_once),
         TEST(stream_names_stay_inside),
         TEST(lost_files_are_seen),
     };
