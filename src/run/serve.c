@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -28,6 +29,8 @@
 #define REQUEST_MS 30000U
 /* When no descriptor is left for one who waits. */
 #define PAUSE_MS 100
+/* For a job that runs to end by its timeout, and for all containers to be removed. */
+#define STOP_MS ((uint64_t)(REPOSBX_RUN_MAX_TIMEOUT_SECONDS * 1000.0) + 2U * REQUEST_MS)
 /* Until a server takes a connection. */
 #define CONNECT_SECONDS 10
 /* More connections than can run at a time are still told that it is busy. */
@@ -475,13 +478,23 @@ int rsbx_pool_status(char **out, const char *state_dir, reposbx_error *err)
 }
 
 /* The server lets go of its lock when everything is gone. */
-static int await_end(int run_fd, reposbx_error *err)
+int rsbx_pool_await_end(int run_fd, struct rsbx_deadline deadline, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_fd) int lock_fd = openat(run_fd, "pool.lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
 
-    if (lock_fd < 0 || flock(lock_fd, LOCK_SH) != 0)
-        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot wait for the pool's end");
-    return REPOSBX_OK;
+    for (;;) {
+        if (lock_fd >= 0 && flock(lock_fd, LOCK_SH | LOCK_NB) == 0)
+            return REPOSBX_OK;
+        if (lock_fd < 0 || (errno != EWOULDBLOCK && errno != EINTR))
+            return rsbx_fail_errno(err, REPOSBX_EIO, "cannot wait for the pool's end");
+        if (rsbx_deadline_passed(deadline))
+            break;
+        (void)nanosleep(&pause, NULL);
+    }
+    (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the pool was told to stop and has not ended in time");
+    rsbx_hint(err, "its process hangs, or another pool took its place: see reposbx pool status");
+    return REPOSBX_EUNAVAILABLE;
 }
 
 int rsbx_pool_stop(const char *state_dir, reposbx_error *err)
@@ -497,7 +510,7 @@ int rsbx_pool_stop(const char *state_dir, reposbx_error *err)
     if (rc == 0)
         rc = rsbx_pool_send(fd, request, &none, rsbx_deadline_in_ms(REQUEST_MS), err);
     if (rc == 0)
-        rc = await_end(place.run_fd, err);
+        rc = rsbx_pool_await_end(place.run_fd, rsbx_deadline_in_ms(STOP_MS), err);
     rsbx_run_place_close(&place);
     return rc;
 }

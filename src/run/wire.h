@@ -42,6 +42,10 @@ int rsbx_pool_get_result(reposbx_run_result *out, const json_t *document,
 json_t *rsbx_pool_put_error(int code, const reposbx_error *why);
 int rsbx_pool_get_error(const json_t *document, reposbx_error *err);
 
+/* Until the server whose run folder this is has ended, which it shows by its lock. REPOSBX_EUNAVAILABLE:
+ * it has not by then. */
+int rsbx_pool_await_end(int run_fd, struct rsbx_deadline deadline, reposbx_error *err);
+
 /* The uid of the process at the other end of a socket is ours. */
 bool rsbx_pool_peer_is_ours(int fd);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes between a client of the pool and its server, and what comes of messages that lie. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -229,6 +231,28 @@ static void a_killed_server_is_none(void **state)
     }
 }
 
+/* A server that hangs, or one that took the place of the first, is not waited for without end. */
+static void an_end_is_waited_for_within_bounds(void **state)
+{
+    char folder[] = "/tmp/reposbx-wire.XXXXXX";
+    RSBX_AUTO(rsbx_fd) int run_fd = -1;
+    RSBX_AUTO(rsbx_fd) int lock_fd = -1;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    run_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(rsbx_pool_await_end(run_fd, rsbx_deadline_in_ms(1), &err), REPOSBX_EIO);
+    lock_fd = openat(run_fd, "pool.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(flock(lock_fd, LOCK_EX), 0);
+    assert_int_equal(rsbx_pool_await_end(run_fd, rsbx_deadline_in_ms(1), &err),
+                     REPOSBX_EUNAVAILABLE);
+    assert_int_equal(flock(lock_fd, LOCK_UN), 0);
+    assert_int_equal(rsbx_pool_await_end(run_fd, rsbx_deadline_in_ms(1), &err), 0);
+    assert_int_equal(unlinkat(run_fd, "pool.lock", 0), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +263,7 @@ int main(void)
         cmocka_unit_test(messages_are_bounded_and_whole),
         cmocka_unit_test(a_killed_server_is_none),
         cmocka_unit_test(errors_keep_their_code_and_hint),
+        cmocka_unit_test(an_end_is_waited_for_within_bounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
