@@ -472,6 +472,8 @@ int rsbx_pool_status(char **out, const char *state_dir, reposbx_error *err)
     if (rc == 0)
         rc = ask(&reply, &none, place.run_fd, &question, err);
     if (rc == 0)
+        rc = rsbx_pool_check_status(reply, err);
+    if (rc == 0)
         rc = rsbx_json_measured(out, reply, err);
     rsbx_run_place_close(&place);
     return rc;

@@ -97,12 +97,15 @@ int rsbx_pool_send(int fd, const json_t *document, const struct rsbx_buf *bytes,
 static int receive_buf(struct rsbx_buf *out, int fd, size_t length, struct rsbx_deadline deadline,
                        reposbx_error *err)
 {
-    char *space = rsbx_buf_reserve(out, length, err);
+    char *space = NULL;
     size_t got = 0;
     int rc;
 
+    if (length > out->limit - out->length)
+        return rsbx_fail(err, REPOSBX_EPROTOCOL, WHAT " has more than %zu bytes", out->limit);
+    space = rsbx_buf_reserve(out, length, err);
     if (space == NULL)
-        return REPOSBX_ELIMIT;
+        return REPOSBX_EINTERNAL;
     rc = receive_all(&got, fd, space, length, deadline, err);
     if (rc == 0 && got < length)
         rc = rsbx_fail(err, REPOSBX_EPROTOCOL, WHAT " is cut");
@@ -111,6 +114,16 @@ static int receive_buf(struct rsbx_buf *out, int fd, size_t length, struct rsbx_
     out->length += length;
     out->data[out->length] = '\0';
     return REPOSBX_OK;
+}
+
+/* What the other side wrote is no input of the user's. */
+static int parse(json_t **out, const struct rsbx_buf *text, reposbx_error *err)
+{
+    int rc = rsbx_json_parse(out, text->data, text->length, WHAT, err);
+
+    if (rc == REPOSBX_EMALFORMED && err != NULL)
+        err->code = REPOSBX_EPROTOCOL;
+    return rc == REPOSBX_EMALFORMED ? REPOSBX_EPROTOCOL : rc;
 }
 
 int rsbx_pool_receive(json_t **document, struct rsbx_buf *bytes, int fd,
@@ -131,7 +144,7 @@ int rsbx_pool_receive(json_t **document, struct rsbx_buf *bytes, int fd,
     if (rc == 0)
         rc = receive_buf(bytes, fd, rsbx_wire_get_u32(head + 4), deadline, err);
     if (rc == 0)
-        rc = rsbx_json_parse(&value, text.data, text.length, WHAT, err);
+        rc = parse(&value, &text, err);
     if (rc == 0 && !json_is_object(value))
         rc = rsbx_fail(err, REPOSBX_EPROTOCOL, WHAT " is no object");
     if (rc != 0)
@@ -380,7 +393,8 @@ static int get_output(reposbx_run_result *result, const json_t *document,
 
     if (rc == 0)
         rc = rsbx_json_get_u64(&lengths[1], document, "stderr", WHAT, err);
-    if (rc == 0 && (lengths[0] > bytes->length || lengths[1] != bytes->length - lengths[0]))
+    if (rc == 0 && (bytes->length > REPOSBX_RUN_OUTPUT_BYTES || lengths[0] > bytes->length ||
+                    lengths[1] != bytes->length - lengths[0]))
         rc = bad_message(err);
     if (rc == 0)
         rc = rsbx_buf_append(&out, bytes->data, (size_t)lengths[0], err);
@@ -431,6 +445,27 @@ int rsbx_pool_get_result(reposbx_run_result *out, const json_t *document,
     }
     *out = result;
     return REPOSBX_OK;
+}
+
+/* ---- status ---- */
+
+int rsbx_pool_check_status(const json_t *document, reposbx_error *err)
+{
+    static const char *const numbers[] = { "pid",    "size",     "ready", "running",  "hits",   "misses",
+                                           "resets", "discards", "busy",  "failures", "p50_ms", "p95_ms" };
+    const char *text;
+    int rc = REPOSBX_OK;
+
+    if (json_object_get(document, "error") != NULL)
+        return rsbx_pool_get_error(document, err);
+    rc = rsbx_json_get_text(&text, document, "language", WHAT, err);
+    if (rc == 0)
+        rc = rsbx_json_get_text(&text, document, "engine", WHAT, err);
+    for (size_t i = 0; rc == 0 && i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (!json_is_number(json_object_get(document, numbers[i])))
+            rc = rsbx_fail(err, REPOSBX_EPROTOCOL, WHAT " lacks the number \"%s\"", numbers[i]);
+    }
+    return rc;
 }
 
 /* ---- errors ---- */

@@ -38,6 +38,9 @@ int rsbx_pool_put_result(json_t **document, struct rsbx_buf *bytes, const reposb
 int rsbx_pool_get_result(reposbx_run_result *out, const json_t *document,
                          const struct rsbx_buf *bytes, reposbx_error *err);
 
+/* Whether it is the status of a pool; an error in its place is handed on. */
+int rsbx_pool_check_status(const json_t *document, reposbx_error *err);
+
 /* An error as a document, and back: returns its code. */
 json_t *rsbx_pool_put_error(int code, const reposbx_error *why);
 int rsbx_pool_get_error(const json_t *document, reposbx_error *err);

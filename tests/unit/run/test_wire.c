@@ -99,7 +99,9 @@ static void numbers_without_bounds_are_refused(void **state)
         "{\"error\": -15, \"message\": \"m\", \"hint\": \"\"}",
         "{\"error\": 0, \"message\": \"m\", \"hint\": \"\"}",
     };
-    RSBX_AUTO(rsbx_buf) struct rsbx_buf bytes = RSBX_BUF_INIT(4096);
+    static const char output[REPOSBX_RUN_OUTPUT_BYTES + 1];
+    const size_t big = sizeof output;
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf bytes = RSBX_BUF_INIT(2U * REPOSBX_RUN_OUTPUT_BYTES);
     RSBX_AUTO(rsbx_json) rsbx_json_ptr document = NULL;
     reposbx_run_result result = { .engine = "podman", .language = "python", .image_id = "x" };
 
@@ -113,6 +115,10 @@ static void numbers_without_bounds_are_refused(void **state)
         assert_int_equal(json_object_update(changed, change), 0);
         assert_int_equal(rsbx_pool_get_result(&again, changed, &bytes, NULL), REPOSBX_EPROTOCOL);
     }
+    /* Nor is an output over the cap a result's. */
+    assert_int_equal(json_object_set_new(document, "stdout", json_integer((json_int_t)big)), 0);
+    assert_int_equal(rsbx_buf_append(&bytes, output, big, NULL), 0);
+    assert_int_equal(rsbx_pool_get_result(&result, document, &bytes, NULL), REPOSBX_EPROTOCOL);
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         RSBX_AUTO(rsbx_json) rsbx_json_ptr error = json_loads(errors[i], 0, NULL);
 
@@ -184,9 +190,9 @@ static void messages_are_bounded_and_whole(void **state)
     assert_int_equal(receive_raw(2, 3, "{}ab"), REPOSBX_EPROTOCOL);
     assert_int_equal(receive_raw(2, 0, "{"), REPOSBX_EPROTOCOL);
     assert_int_equal(receive_raw(2, 0, "[]"), REPOSBX_EPROTOCOL);
-    assert_int_equal(receive_raw(2, 0, "{x"), REPOSBX_EMALFORMED);
-    assert_int_equal(receive_raw(RSBX_POOL_MAX_DOCUMENT_BYTES + 1, 0, ""), REPOSBX_ELIMIT);
-    assert_int_equal(receive_raw(2, RSBX_POOL_MAX_BYTES + 1, "{}"), REPOSBX_ELIMIT);
+    assert_int_equal(receive_raw(2, 0, "{x"), REPOSBX_EPROTOCOL);
+    assert_int_equal(receive_raw(RSBX_POOL_MAX_DOCUMENT_BYTES + 1, 0, ""), REPOSBX_EPROTOCOL);
+    assert_int_equal(receive_raw(2, RSBX_POOL_MAX_BYTES + 1, "{}"), REPOSBX_EPROTOCOL);
 }
 
 static void errors_keep_their_code_and_hint(void **state)
@@ -231,6 +237,44 @@ static void a_killed_server_is_none(void **state)
     }
 }
 
+/* What another side says wrongly is its fault, whatever is wrong with it: not the user's input, no limit
+ * of a policy, and no status. */
+static void nonsense_is_the_other_sides(void **state)
+{
+    static const char *const words[] = { "nonsense", "[]", "{\"a\":1,\"a\":2}", "{\"a\":\"\\u0000\"}" };
+    static const char *const statuses[] = {
+        "{}", "{\"language\":\"bash\"}", "{\"language\":\"bash\",\"engine\":\"podman\",\"pid\":\"1\"}",
+        "{\"error\":0,\"message\":\"m\",\"hint\":\"\"}",
+    };
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr busy = json_loads("{\"error\":-8,\"message\":\"m\",\"hint\":\"\"}", 0, NULL);
+    struct rsbx_deadline deadline = rsbx_deadline_in_ms(ENOUGH_MS);
+
+    (void)state;
+    for (size_t i = 0; i <= sizeof words / sizeof words[0]; i++) {
+        bool last = i == sizeof words / sizeof words[0]; /* bytes where none are wanted */
+        const char *text = last ? "{}" : words[i];
+        RSBX_AUTO(rsbx_buf) struct rsbx_buf bytes = RSBX_BUF_INIT(0);
+        const uint8_t head[8] = { 0, 0, 0, (uint8_t)strlen(text), 0, 0, 0, last };
+        reposbx_error err = REPOSBX_ERROR_INIT;
+        json_t *value = NULL;
+        int both[2];
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, both), 0);
+        assert_int_equal(rsbx_write_all(both[0], head, sizeof head), 0);
+        assert_int_equal(rsbx_write_all(both[0], text, strlen(text)), 0);
+        assert_int_equal(rsbx_pool_receive(&value, &bytes, both[1], deadline, &err), REPOSBX_EPROTOCOL);
+        assert_int_equal(err.code, REPOSBX_EPROTOCOL);
+        (void)close(both[0]);
+        (void)close(both[1]);
+    }
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        RSBX_AUTO(rsbx_json) rsbx_json_ptr status = json_loads(statuses[i], 0, NULL);
+
+        assert_int_equal(rsbx_pool_check_status(status, NULL), REPOSBX_EPROTOCOL);
+    }
+    assert_int_equal(rsbx_pool_check_status(busy, NULL), REPOSBX_EBUSY);
+}
+
 /* A server that hangs, or one that took the place of the first, is not waited for without end. */
 static void an_end_is_waited_for_within_bounds(void **state)
 {
@@ -263,6 +307,7 @@ int main(void)
         cmocka_unit_test(messages_are_bounded_and_whole),
         cmocka_unit_test(a_killed_server_is_none),
         cmocka_unit_test(errors_keep_their_code_and_hint),
+        cmocka_unit_test(nonsense_is_the_other_sides),
         cmocka_unit_test(an_end_is_waited_for_within_bounds),
     };
 
