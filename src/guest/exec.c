@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "guest/fence.h"
 #include "guest/guest.h"
 #include "guest/io.h"
 #include "guest/observe.h"
@@ -281,8 +282,12 @@ void rsbx_guest_exec(struct rsbx_guest *guest)
 {
     static struct exec exec;
     const struct rsbx_request *request = &guest->request.head;
+    int error = rsbx_fence();
     sigset_t child;
 
+    if (error != 0) {
+        rsbx_guest_fail(guest, error, "cannot keep the command from this process", NULL, 0);
+    }
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     exec.guest = guest;

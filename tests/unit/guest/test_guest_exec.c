@@ -384,6 +384,23 @@ static void test_guest_is_out_of_reach(void **state)
     assert_string_equal(bytes_text(&reply.out), "end\n");
 }
 
+/* Nice value, processors, policy and limits of PID 1 are not a command's to change; its own are. */
+static void test_guest_keeps_its_pace(void **state)
+{
+    (void)state;
+    box_shell(&box, &reply,
+              "for a in cut grep renice taskset ionice cmp; do alias $a=\"busybox $a\"; done\n"
+              "cut -d' ' -f19,41 /proc/1/stat; grep Cpus_allowed: /proc/1/status >/tmp/before\n"
+              "for try in '-p 1' '-g 1' '-u 65532'; do renice -n 19 $try && echo $try; done\n"
+              "taskset -p 1 1 >/dev/null && echo taskset; ionice -c3 -p1 && echo ionice\n"
+              "grep Cpus_allowed: /proc/1/status | cmp - /tmp/before || echo moved\n"
+              "cut -d' ' -f19,41 /proc/1/stat\n"
+              "renice -n 5 -p $$ && cut -d' ' -f19 /proc/self/stat",
+              10000, CAP);
+    assert_int_equal(reply.trailer.exit_code, 0);
+    assert_string_equal(bytes_text(&reply.out), "0 0\n0 0\n5\n");
+}
+
 /* PID 1 of the box as the host sees it: the child of who made the box. */
 static pid_t guest_pid(void)
 {
@@ -477,6 +494,7 @@ int main(void)
         guest_test(test_end_of_stdin_kills),
         guest_test(test_malformed),
         guest_test(test_guest_is_out_of_reach),
+        guest_test(test_guest_keeps_its_pace),
         guest_test(test_lowered_descriptors),
         guest_test(test_fork_bomb),
     };
