@@ -95,20 +95,17 @@ static int start_command(struct gathering *gathering, const json_t *data)
 static int finish_command(struct gathering *gathering, const json_t *data)
 {
     const json_t *id = json_object_get(data, "command_id");
+    size_t count = json_array_size(gathering->commands);
+    /* A session runs one at a time: what ends is what began last. */
+    json_t *command = count > 0 ? json_array_get(gathering->commands, count - 1) : NULL;
 
-    for (size_t i = json_array_size(gathering->commands); i-- > 0;) {
-        json_t *command = json_array_get(gathering->commands, i);
-
-        if (!json_equal(json_object_get(command, "command_id"), id))
-            continue;
-        if (json_object_set_new(command, "finished_seq",
-                                json_integer((json_int_t)gathering->seen)) != 0)
-            return rsbx_fail_memory(NULL);
-        return copy(command, data, finished_keys);
-    }
-    return rsbx_fail(&gathering->failure, REPOSBX_EPROTOCOL,
-                     "record %llu of the log ends a command that did not start",
-                     (unsigned long long)gathering->seen);
+    if (command == NULL || !json_equal(json_object_get(command, "command_id"), id))
+        return rsbx_fail(&gathering->failure, REPOSBX_EPROTOCOL,
+                         "record %llu of the log ends a command that did not start",
+                         (unsigned long long)gathering->seen);
+    if (json_object_set_new(command, "finished_seq", json_integer((json_int_t)gathering->seen)) != 0)
+        return rsbx_fail_memory(NULL);
+    return copy(command, data, finished_keys);
 }
 
 static int on_event(struct gathering *gathering, const char *event, json_t *data)

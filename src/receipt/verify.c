@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <reposbx/artifact.h>
@@ -181,9 +182,11 @@ static int check_policy(struct verifying *verifying)
 static int hash_file(char sha256[65], uint64_t *size, const char *file, reposbx_error *err)
 {
     RSBX_AUTO(sha256) sha256_ptr hash = NULL;
-    RSBX_AUTO(rsbx_fd) int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    /* Not blocking: a fifo must not stop us before it is seen to be one. */
+    RSBX_AUTO(rsbx_fd) int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     uint8_t digest[RSBX_SHA256_BYTES];
     char piece[65536];
+    struct stat facts;
     ssize_t got;
     int rc;
 
@@ -191,6 +194,8 @@ static int hash_file(char sha256[65], uint64_t *size, const char *file, reposbx_
         return rsbx_fail_errno(err, errno == ENOENT || errno == ENOTDIR ? REPOSBX_ENOTFOUND
                                                                         : REPOSBX_EIO,
                                "cannot open %s", file);
+    if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return rsbx_fail(err, REPOSBX_EIO, "%s is not a regular file", file);
     rc = rsbx_sha256_new(&hash, err);
     if (rc != 0)
         return rc;
