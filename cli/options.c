@@ -286,7 +286,9 @@ static int take_letters(struct pass *pass, const char *word, reposbx_error *err)
         int rc;
 
         if (!locate(&target, pass, NULL, 0, word[i]))
-            return rsbx_cli_set(err, REPOSBX_EINVALID, "unknown option -%c in '%s'", word[i], word);
+            return word[2] == '\0'
+                       ? rsbx_cli_set(err, REPOSBX_EINVALID, "unknown option %s", word)
+                       : rsbx_cli_set(err, REPOSBX_EINVALID, "unknown option -%c in '%s'", word[i], word);
         if (target.option->kind == RSBX_CLI_FLAG) {
             rc = store(&target, "", err);
             if (rc < 0)
@@ -349,6 +351,8 @@ int rsbx_cli_parse(struct rsbx_cli_parsed *out, struct rsbx_cli *cli,
         } else if (!out->saw_dashes && is_option(argv[pass.index])) {
             int rc = take_option(&pass, err);
 
+            if (rc < 0 && command->takes_argv && out->operand_count > command->max_operands)
+                rsbx_cli_hint(err, "put -- before the command that is to run");
             if (rc < 0)
                 return rc;
         } else {

@@ -52,6 +52,7 @@ static int run(const struct rsbx_cli_call *call)
 
     if (options->output == NULL) {
         (void)rsbx_cli_set(&err, REPOSBX_EINVALID, "missing: -o FILE.zip");
+        rsbx_cli_hint(&err, "usage: reposbx session artifacts %s", call->command->operands);
         return rsbx_cli_fail(call->cli, &err);
     }
     request.paths = call->operands + 1;

@@ -71,8 +71,11 @@ static int check(const struct options *options, reposbx_error *err)
         used += (size_t)snprintf(missing + used, sizeof missing - used, " --revision");
     if (options->source.image == NULL)
         used += (size_t)snprintf(missing + used, sizeof missing - used, " --image");
-    if (used > 0)
-        return rsbx_cli_set(err, REPOSBX_EINVALID, "missing:%s", missing);
+    if (used > 0) {
+        (void)rsbx_cli_set(err, REPOSBX_EINVALID, "missing:%s", missing);
+        rsbx_cli_hint(err, "usage: reposbx session create %s", rsbx_cli_session_create.operands);
+        return REPOSBX_EINVALID;
+    }
     if (options->source.revision != NULL && options->no_revision)
         return rsbx_cli_set(err, REPOSBX_EINVALID,
                             "--revision and --no-revision exclude each other");

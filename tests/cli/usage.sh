@@ -84,6 +84,15 @@ for words in "${commands[@]}"; do
     err_has 'unknown option -Z'
 done
 expect 64 --no-such-option version
+expect 64 session exec "$id" ls -a
+err_has "unknown option -a$"
+err_has '^hint: put -- before the command'
+expect 64 session exec "$id" make --jobs
+err_has '^hint: put -- before the command'
+expect 64 session exec "$id" -Z ls
+err_has "^hint: see 'reposbx session exec --help'"
+expect 64 session list -qZ
+err_has "unknown option -Z in '-qZ'"
 expect 64 version extra
 err_has 'too many arguments'
 expect 64 session list extra
@@ -94,8 +103,10 @@ expect 64 session read "$id" a b
 expect 64 session artifacts "$id"
 expect 64 session artifacts "$id" file
 err_has '-o FILE.zip'
+err_has '^hint: usage: reposbx session artifacts ID'
 expect 64 session create
 err_has 'missing: --repo --revision --image'
+err_has '^hint: usage: reposbx session create --repo DIR'
 expect 64 session create --repo .
 err_has 'missing: --revision --image'
 expect 64 session create --repo . --image x
