@@ -48,6 +48,24 @@ static bool is_pinned(const char *image)
     return is_digest(at != NULL ? at + 1 : image);
 }
 
+/* An empty list is what a shipped policy has: the hint names the very one, or the default written out. */
+static void hint_list(const reposbx_policy *policy, reposbx_error *err)
+{
+    const char *shipped = "issue-bot";
+
+    for (size_t i = 0; i < rsbx_shipped_policy_count; i++) {
+        if (strcmp(rsbx_shipped_policies[i].name, policy->name) == 0)
+            shipped = rsbx_shipped_policies[i].name;
+    }
+    if (policy->image_count == 0)
+        rsbx_hint(err,
+                  "the list is empty; put the image into \"images\" of a copy of a shipped policy "
+                  "('reposbx policy show %s' prints one) and give it with --policy",
+                  shipped);
+    else
+        rsbx_hint(err, "put it into \"images\" of the policy, exactly as it is requested");
+}
+
 int rsbx_check_image_reference(const reposbx_policy *policy, const char *image, reposbx_error *err)
 {
     const char *problem = image != NULL ? rsbx_image_problem(image) : "it is missing";
@@ -60,10 +78,7 @@ int rsbx_check_image_reference(const reposbx_policy *policy, const char *image, 
     if (!listed) {
         (void)rsbx_fail(err, REPOSBX_EPOLICY, "image: %s is not on the list of policy \"%s\"",
                         image, policy->name);
-        rsbx_hint(err, policy->image_count == 0
-                           ? "the list is empty; put the image into \"images\" of a copy of a shipped policy "
-                             "('reposbx policy show code-run' prints one) and give it with --policy"
-                           : "put it into \"images\" of the policy, exactly as it is requested");
+        hint_list(policy, err);
         return REPOSBX_EPOLICY;
     }
     if (!policy->allow_unpinned_image && !is_pinned(image)) {

@@ -38,7 +38,7 @@ static void references_must_be_on_the_list(void **state)
                                        "busybox@" DIGEST_A " ", "a b", "busybox@" DIGEST_A "\n",
                                        "../x",       "-x",      "BUSYBOX@" DIGEST_A };
     reposbx_policy *policy = policy_for("busybox@" DIGEST_A, false);
-    reposbx_policy *none = NULL;
+    reposbx_policy *none = NULL, *shipped = NULL;
 
     (void)state;
     assert_int_equal(rsbx_check_image_reference(policy, "busybox@" DIGEST_A, &err), 0);
@@ -50,6 +50,11 @@ static void references_must_be_on_the_list(void **state)
     assert_int_equal(reposbx_policy_default(&none, NULL), 0);
     assert_int_equal(rsbx_check_image_reference(none, "busybox@" DIGEST_A, &err), REPOSBX_EPOLICY);
     assert_non_null(strstr(err.hint, "empty"));
+    assert_non_null(strstr(err.hint, "policy show issue-bot"));
+    assert_int_equal(reposbx_policy_load(&shipped, "ci-validator", &err), 0);
+    assert_int_equal(rsbx_check_image_reference(shipped, "busybox@" DIGEST_A, &err), REPOSBX_EPOLICY);
+    assert_non_null(strstr(err.hint, "policy show ci-validator"));
+    reposbx_policy_free(shipped);
     reposbx_policy_free(none);
     reposbx_policy_free(policy);
 }
