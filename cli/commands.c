@@ -43,10 +43,11 @@ const struct rsbx_cli_option rsbx_cli_globals[] = {
       "can write to it." },
     { "engine", 0, RSBX_CLI_TEXT, offsetof(struct rsbx_cli, engine), "ENGINE",
       "unix:///PATH, the socket of a Docker Engine, or podman, which needs no daemon; its storage "
-      "may be named: podman?root=/DIR&runroot=/DIR. reposbx run also takes docker and auto, its "
-      "default. Default: $REPOSBX_ENGINE, else unix:///run/user/UID/docker.sock. DOCKER_HOST, "
-      "CONTAINER_HOST and Docker contexts are ignored on purpose: which engine runs untrusted "
-      "code must not depend on a setting made for something else." },
+      "may be named: podman?root=/DIR&runroot=/DIR. reposbx run also takes docker, wasm and auto. "
+      "Default: $REPOSBX_ENGINE, else auto for reposbx run and pool serve, and "
+      "unix:///run/user/UID/docker.sock for all others. DOCKER_HOST, CONTAINER_HOST and Docker "
+      "contexts are ignored on purpose: which engine runs untrusted code must not depend on a "
+      "setting made for something else." },
     { "json", 0, RSBX_CLI_FLAG, offsetof(struct rsbx_cli, json), NULL,
       "Print one JSON document on stdout, also for errors." },
     { "quiet", 'q', RSBX_CLI_FLAG, offsetof(struct rsbx_cli, quiet), NULL,
