@@ -154,7 +154,7 @@ const struct rsbx_cli_command rsbx_cli_session_create = {
     .name = "create",
     .summary = "copy a repository at a revision into a new sandbox",
     .operands = "--repo DIR --revision SHA40 --image REF",
-    .text = "Copies the repository at the revision into two private volumes and proves the copy "
+    .text = "Copies the repository at the revision into two volumes and proves the copy "
             "from inside. Prints the session's id alone, or with --json its metadata.\n"
             "Everything that can be refused is refused before anything is made.\n"
             "An interrupt (Ctrl-C, SIGTERM, SIGHUP) removes what was made so far. A second one ends the "

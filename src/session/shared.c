@@ -426,8 +426,11 @@ int rsbx_shared_reap(struct rsbx_state *state, bool dry_run, rsbx_shared_report 
     RSBX_AUTO(rsbx_fd) int shared_fd = -1;
     RSBX_AUTO(rsbx_lister) struct rsbx_lister lister = { NULL, NULL };
     const char *name;
-    int rc = open_shared_fd(&shared_fd, state->dir_fd, err);
+    int rc;
 
+    if (faccessat(state->dir_fd, "shared", F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+        return REPOSBX_OK; /* whoever clears up makes nothing */
+    rc = open_shared_fd(&shared_fd, state->dir_fd, err);
     if (rc == 0)
         rc = rsbx_lister_open(&lister, shared_fd, "the shared stores", err);
     while (rc == 0 && (rc = rsbx_lister_next(&name, &lister, err)) > 0) {

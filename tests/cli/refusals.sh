@@ -34,6 +34,9 @@ is 'made between the words' "$(stat -c %a "$scratch/s3")" 700
 REPOSBX_STATE_DIR=$scratch/s4 expect 0 session list -q
 is 'made from the environment' "$(stat -c %a "$scratch/s4")" 700
 err_empty
+# Whoever clears up makes nothing.
+expect 0 --state-dir "$scratch/s4" reap
+is 'what reap left in a new state folder' "$(ls "$scratch/s4")" sessions
 mkdir -m 777 "$scratch/open"
 chmod 777 "$scratch/open"
 for words in 'session list' "session show $id" "session close $id" "reap"; do
