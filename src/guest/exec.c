@@ -144,9 +144,12 @@ static void prepare(const struct exec *exec, struct pollfd wait[POLL_COUNT])
 /* Waits for anything to happen, at most until the deadline. */
 static int wait_for(const struct exec *exec, struct pollfd wait[POLL_COUNT])
 {
-    struct timespec left;
+    struct timespec left = {0};
     uint64_t now;
 
+    if (exec->children.more) {
+        return rsbx_io_wait(wait, POLL_COUNT, &left);
+    }
     if (exec->deadline_ns == 0) {
         return rsbx_io_wait(wait, POLL_COUNT, NULL);
     }
@@ -174,9 +177,11 @@ static bool step(struct exec *exec)
     struct signalfd_siginfo signals[8];
 
     prepare(exec, wait);
-    if (wait_for(exec, wait) > 0) {
-        if (wait[POLL_CHILD].revents != 0 &&
-            read(exec->signal_fd, signals, sizeof(signals)) >= 0) {
+    if (wait_for(exec, wait) > 0 || exec->children.more) {
+        bool told = wait[POLL_CHILD].revents != 0 &&
+                    read(exec->signal_fd, signals, sizeof(signals)) >= 0;
+
+        if (told || exec->children.more) {
             rsbx_process_reap(&exec->children);
         }
         if (wait[POLL_OUTPUT].revents != 0) {

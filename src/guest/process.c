@@ -4,9 +4,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
+
+/* Children can end as fast as they are reaped, and the deadline has to be looked at. */
+#define MAX_ROUND 256U
 
 static void child_set(sigset_t *set)
 {
@@ -39,6 +44,21 @@ void rsbx_process_default_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* A child that asked to be traced by its parent stops at every signal and waits for us. Nobody here
+ * traces: it is let go, and what it was sent reaches it. The exception is what the kernel sends a traced
+ * program at its execve. */
+static void let_go(pid_t pid, int number)
+{
+    siginfo_t info;
+
+    memset(&info, 0, sizeof(info));
+    if (number == SIGTRAP && ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 &&
+        info.si_code == SI_USER) {
+        number = 0;
+    }
+    ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)number);
+}
+
 /* One waitpid; 0: somebody is left but nobody has ended, -1: nobody is left. */
 static pid_t reap_one(struct rsbx_children *children, bool killing)
 {
@@ -51,7 +71,9 @@ static pid_t reap_one(struct rsbx_children *children, bool killing)
     if (pid <= 0) {
         return pid;
     }
-    if (pid == children->main) {
+    if (WIFSTOPPED(status)) {
+        let_go(pid, WSTOPSIG(status));
+    } else if (pid == children->main) {
         children->main_ended = true;
         children->main_status = status;
     } else if (killing && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
@@ -62,9 +84,12 @@ static pid_t reap_one(struct rsbx_children *children, bool killing)
 
 void rsbx_process_reap(struct rsbx_children *children)
 {
-    while (reap_one(children, false) > 0) {
-        continue;
+    unsigned left = MAX_ROUND;
+
+    while (left > 0 && reap_one(children, false) > 0) {
+        left--;
     }
+    children->more = left == 0;
 }
 
 void rsbx_process_end_all(struct rsbx_children *children)

@@ -193,6 +193,21 @@ static int stop_all(void)
     return 0;
 }
 
+/* Asks PID 1, its parent, to trace it, and so do siblings that are stopped and let go without end. */
+static int trace_all(void)
+{
+    (void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+    (void)raise(SIGCHLD);
+    for (int i = 0; i < 40; i++)
+        if (syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0) == 0)
+            for (;;) {
+                (void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+                (void)raise(SIGCHLD);
+            }
+    for (;;)
+        (void)pause();
+}
+
 /* ---- PID 1 and its descriptors ---- */
 
 static int reach_pid_1(void)
@@ -506,7 +521,7 @@ int main(int argc, char **argv)
                   { "stop-all", stop_all },         { "reach-1", reach_pid_1 },
                   { "signal-1", signal_pid_1 },     { "spaces", mounts_and_spaces },
                   { "doors", kernel_doors },        { "rights", rights },
-                  { "kernel-files", kernel_files } };
+                  { "kernel-files", kernel_files }, { "trace-all", trace_all } };
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
