@@ -23,7 +23,9 @@ static int load_documents(struct rsbx_session *session, reposbx_error *err)
         rc = rsbx_journal_follow(session, err);
     if (rc != 0)
         return rc;
-    if (session->journal.fault != NULL)
+    /* A closed session of which nothing is left has had its fault cleared up. */
+    if (session->journal.fault != NULL &&
+        (session->journal.left_count > 0 || strcmp(rsbx_session_state(session), "closed") != 0))
         rsbx_session_poison(session, session->journal.fault);
     return REPOSBX_OK;
 }

@@ -238,6 +238,34 @@ static void what_is_not_ours_is_told_once(void **state)
     BEHAVE(here, .linger_ms = 0);
 }
 
+/* What a keeper could not remove poisons the session until it is closed, and not beyond. */
+static void what_is_cleared_up_stays_closed(void **state)
+{
+    struct fake_place *here = *state;
+    reposbx_session *session = fake_place_session(here, NULL);
+    const char *argv[] = { "sh", "-c", "for j in sessions/*/journal; do echo fault it hung >> $j; done",
+                           NULL };
+    reposbx_reap_report report = { NULL, 0, 0 };
+    reposbx_metadata metadata;
+    char id[REPOSBX_SESSION_ID_BYTES];
+
+    (void)snprintf(id, sizeof id, "%s", reposbx_session_id(session));
+    reposbx_session_free(session);
+    assert_int_equal(place_run(NULL, NULL, here->place.state, argv), 0);
+    assert_int_equal(reposbx_session_open(&session, here->place.provider, id, NULL), 0);
+    assert_int_equal(reposbx_session_close(session, REPOSBX_KEEP_AUDIT, NULL), 0);
+    reposbx_session_free(session);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(reposbx_reap(&report, here->place.provider, 0, NULL), 0);
+        assert_int_equal(report.count, 0);
+        reposbx_reap_report_dispose(&report);
+        assert_int_equal(reposbx_session_metadata(&metadata, here->place.provider, id, NULL), 0);
+        assert_string_equal(metadata.state, "closed");
+        reposbx_metadata_dispose(&metadata);
+    }
+    assert_int_equal(fake_docker_left(here->fake), 0);
+}
+
 /* ---- what is not answered ---- */
 
 static void an_unanswered_volume_is_looked_up(void **state)
@@ -492,6 +520,7 @@ int main(void)
         CASE(a_foreign_volume_is_left_alone),
         CASE(what_cannot_be_removed_is_named),
         CASE(what_is_not_ours_is_told_once),
+        CASE(what_is_cleared_up_stays_closed),
         CASE(an_unanswered_volume_is_looked_up),
         CASE(an_unanswered_container_is_looked_up),
         CASE(an_unanswered_start_is_looked_up),
