@@ -206,6 +206,7 @@ static int trace_all(void)
             }
     for (;;)
         (void)pause();
+    return 0;
 }
 
 /* ---- PID 1 and its descriptors ---- */
