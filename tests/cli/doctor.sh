@@ -121,5 +121,5 @@ engine=unix://$scratch/none.sock
 
 expect 64 doctor nonsense
 expect 64 doctor --repo x
-is 'nothing is left' "$(ls "$state" | xargs)" 'sessions shared'
+is 'nothing is left' "$(ls "$state" | xargs)" 'sessions'
 finish

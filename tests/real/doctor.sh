@@ -43,7 +43,7 @@ for name in session exit_code inside_memory inside_processes inside_processors i
     out_json "any(.checks[]; .name == \"$name\" and .status == \"pass\")"
 done
 out_json 'any(.checks[]; .name == "inside_memory" and (.detail | test("^134217728 bytes")))'
-is 'no folder is left' "$(ls "$REPOSBX_STATE_DIR" | xargs)" 'sessions shared'
+is 'no folder is left' "$(ls "$REPOSBX_STATE_DIR" | xargs)" 'sessions'
 case $REPOSBX_TEST_ENGINE in
 podman*)
     out_json 'any(.checks[]; .name == "podman" and .status == "pass")'
@@ -102,7 +102,7 @@ start_probing
 kill -TERM $pid
 wait $pid
 is 'interrupted' $? 143
-is 'no folder is left then' "$(ls "$REPOSBX_STATE_DIR" | xargs)" 'sessions shared'
+is 'no folder is left then' "$(ls "$REPOSBX_STATE_DIR" | xargs)" 'sessions'
 for name in $names; do
     is "$name" "$(api GET /volumes | jq -r --arg n "$name" '.Volumes // [] | .[].Name | select(. == $n)'
         api GET '/containers/json?all=1' | jq -r --arg n "$name" '.[].Names[] | select(. == $n)')" ''
