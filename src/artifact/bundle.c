@@ -297,8 +297,6 @@ static int find_stored(bool *any, struct rsbx_bundle *bundle, zip_source_t *sour
     return REPOSBX_OK;
 }
 
-RSBX_CLEANUP(rsbx_sha256, struct rsbx_sha256 *, rsbx_sha256_free);
-
 /* From libzip's memory to the file, hashing on the way. */
 static int write_out(struct rsbx_bundle_result *result, int fd, zip_source_t *source,
                      reposbx_error *err)

@@ -28,8 +28,6 @@
 typedef zip_t *zip_handle_ptr;
 
 RSBX_CLEANUP(zip_handle, zip_handle_ptr, rsbx_zip.zip_discard);
-RSBX_CLEANUP(rsbx_sha256, struct rsbx_sha256 *, rsbx_sha256_free);
-
 static int damaged(reposbx_error *err, const char *name, const char *why)
 {
     return rsbx_fail(err, REPOSBX_EMALFORMED, "not an acceptable ZIP: member %s: %s", name, why);

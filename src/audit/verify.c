@@ -59,34 +59,13 @@ static bool hash_stream(uint64_t *bytes, char sha256[RSBX_SHA256_HEX_BYTES], int
 {
     RSBX_AUTO(rsbx_fd) int fd =
         openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct rsbx_sha256 *hash = NULL;
-    uint8_t digest[RSBX_SHA256_BYTES];
-    char piece[65536];
-    uint64_t total = 0;
     struct stat facts;
-    ssize_t got = 0;
 
     if (fd < 0 || fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
         return false;
     *bytes = (uint64_t)facts.st_size;
     sha256[0] = '\0';
-    if (*bytes != wanted)
-        return true;
-    if (rsbx_sha256_new(&hash, NULL) != 0)
-        return false;
-    while (total <= wanted && (got = read(fd, piece, sizeof piece)) != 0) {
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            break;
-        rsbx_sha256_update(hash, piece, (size_t)got);
-        total += (uint64_t)got;
-    }
-    rsbx_sha256_finish(hash, digest);
-    rsbx_sha256_free(hash);
-    rsbx_hex(sha256, digest, sizeof digest);
-    *bytes = total;
-    return got >= 0;
+    return *bytes != wanted || rsbx_sha256_file(sha256, bytes, fd, wanted, name, NULL) == 0;
 }
 
 /* A stream belongs to one command; a log of many records that claim the same would be read as often. */

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -237,4 +239,20 @@ int rsbx_wait_fd(int fd, short events, struct rsbx_deadline deadline)
         if (rsbx_deadline_passed(deadline))
             return 0;
     }
+}
+
+#define LOCK_POLL_NS 2000000L
+
+int rsbx_wait_lock(int fd, int operation, struct rsbx_deadline deadline)
+{
+    while (flock(fd, operation | LOCK_NB) != 0) {
+        const struct timespec pause = { .tv_nsec = LOCK_POLL_NS };
+
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return -1;
+        if (rsbx_deadline_passed(deadline) || rsbx_deadline_cancelled(deadline))
+            return 0;
+        (void)nanosleep(&pause, NULL);
+    }
+    return 1;
 }

@@ -47,4 +47,8 @@ int rsbx_random(void *out, size_t length, reposbx_error *err);
  * (rsbx_deadline_cancelled tells), -1 errno. */
 int rsbx_wait_fd(int fd, short events, struct rsbx_deadline deadline);
 
+/* flock() with LOCK_SH or LOCK_EX, asked for again and again since the kernel's own wait has no
+ * deadline; the same answers, 1 with the lock. Asks once however late it is. */
+int rsbx_wait_lock(int fd, int operation, struct rsbx_deadline deadline);
+
 #endif

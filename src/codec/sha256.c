@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/sha256.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -75,4 +77,33 @@ void rsbx_sha256_hex(char out[RSBX_SHA256_HEX_BYTES], const void *bytes, size_t 
     (void)pthread_once(&started, start);
     demand(EVP_Digest(bytes, length, digest, NULL, EVP_sha256(), NULL));
     rsbx_hex(out, digest, sizeof digest);
+}
+
+int rsbx_sha256_file(char out[RSBX_SHA256_HEX_BYTES], uint64_t *length, int fd, uint64_t most,
+                     const char *what, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_sha256) struct rsbx_sha256 *hash = NULL;
+    uint8_t digest[RSBX_SHA256_BYTES];
+    char piece[65536];
+    uint64_t total = 0;
+    int rc = rsbx_sha256_new(&hash, err);
+
+    if (rc != 0)
+        return rc;
+    while (total <= most) {
+        ssize_t got = pread(fd, piece, sizeof piece, (off_t)total);
+
+        if (got == 0)
+            break;
+        if (got < 0 && errno != EINTR)
+            return rsbx_fail_errno(err, REPOSBX_EIO, "cannot read %s", what);
+        if (got < 0)
+            continue;
+        rsbx_sha256_update(hash, piece, (size_t)got);
+        total += (uint64_t)got;
+    }
+    rsbx_sha256_finish(hash, digest);
+    rsbx_hex(out, digest, sizeof digest);
+    *length = total;
+    return REPOSBX_OK;
 }

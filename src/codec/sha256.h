@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 
 /* SHA-256 over libcrypto. new → update… → finish → free. */
@@ -15,6 +16,7 @@ struct rsbx_sha256;
 
 int rsbx_sha256_new(struct rsbx_sha256 **out, reposbx_error *err);
 void rsbx_sha256_free(struct rsbx_sha256 *hash);
+RSBX_CLEANUP(rsbx_sha256, struct rsbx_sha256 *, rsbx_sha256_free);
 /* Never fails for bytes in memory; the signature fits rsbx_fp_hash (state is a struct
  * rsbx_sha256). */
 void rsbx_sha256_update(void *hash, const void *bytes, size_t length);
@@ -23,5 +25,11 @@ void rsbx_sha256_finish(struct rsbx_sha256 *hash, uint8_t out[RSBX_SHA256_BYTES]
 
 /* One-shot, as lower-case hex. */
 void rsbx_sha256_hex(char out[RSBX_SHA256_HEX_BYTES], const void *bytes, size_t length);
+
+/* Of a regular file from its first byte on, wherever its descriptor stands, as lower-case hex. Ends
+ * with the file, or once more than `most` bytes were read: *length is above `most` then. `what` names
+ * the file in REPOSBX_EIO. */
+int rsbx_sha256_file(char out[RSBX_SHA256_HEX_BYTES], uint64_t *length, int fd, uint64_t most,
+                     const char *what, reposbx_error *err);
 
 #endif

@@ -35,9 +35,6 @@ struct verifying {
     const json_t *predicate; /* NULL: the receipt is not in order */
 };
 
-typedef struct rsbx_sha256 *sha256_ptr;
-RSBX_CLEANUP(sha256, sha256_ptr, rsbx_sha256_free);
-
 static int row(struct verifying *verifying, const char *name, int result, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -179,16 +176,12 @@ static int check_policy(struct verifying *verifying)
 
 /* ---- files ---- */
 
-static int hash_file(char sha256[65], uint64_t *size, const char *file, reposbx_error *err)
+static int hash_file(char sha256[RSBX_SHA256_HEX_BYTES], uint64_t *size, const char *file,
+                     reposbx_error *err)
 {
-    RSBX_AUTO(sha256) sha256_ptr hash = NULL;
     /* Not blocking: a fifo must not stop us before it is seen to be one. */
     RSBX_AUTO(rsbx_fd) int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    uint8_t digest[RSBX_SHA256_BYTES];
-    char piece[65536];
     struct stat facts;
-    ssize_t got;
-    int rc;
 
     if (fd < 0)
         return rsbx_fail_errno(err, errno == ENOENT || errno == ENOTDIR ? REPOSBX_ENOTFOUND
@@ -196,21 +189,7 @@ static int hash_file(char sha256[65], uint64_t *size, const char *file, reposbx_
                                "cannot open %s", file);
     if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
         return rsbx_fail(err, REPOSBX_EIO, "%s is not a regular file", file);
-    rc = rsbx_sha256_new(&hash, err);
-    if (rc != 0)
-        return rc;
-    *size = 0;
-    while ((got = read(fd, piece, sizeof piece)) != 0) {
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return rsbx_fail_errno(err, REPOSBX_EIO, "cannot read %s", file);
-        rsbx_sha256_update(hash, piece, (size_t)got);
-        *size += (uint64_t)got;
-    }
-    rsbx_sha256_finish(hash, digest);
-    rsbx_hex(sha256, digest, sizeof digest);
-    return REPOSBX_OK;
+    return rsbx_sha256_file(sha256, size, fd, UINT64_MAX, file, err);
 }
 
 static bool same_number(const json_t *object, const char *key, uint64_t value)
@@ -224,7 +203,7 @@ static bool same_number(const json_t *object, const char *key, uint64_t value)
 static int check_patch(struct verifying *verifying, reposbx_error *err)
 {
     const json_t *diff = json_object_get(verifying->predicate, "diff");
-    char sha256[65];
+    char sha256[RSBX_SHA256_HEX_BYTES];
     uint64_t size;
     int rc;
 

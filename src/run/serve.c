@@ -483,17 +483,12 @@ int rsbx_pool_status(char **out, const char *state_dir, reposbx_error *err)
 int rsbx_pool_await_end(int run_fd, struct rsbx_deadline deadline, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_fd) int lock_fd = openat(run_fd, "pool.lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
+    int ended = lock_fd >= 0 ? rsbx_wait_lock(lock_fd, LOCK_SH, deadline) : -1;
 
-    for (;;) {
-        if (lock_fd >= 0 && flock(lock_fd, LOCK_SH | LOCK_NB) == 0)
-            return REPOSBX_OK;
-        if (lock_fd < 0 || (errno != EWOULDBLOCK && errno != EINTR))
-            return rsbx_fail_errno(err, REPOSBX_EIO, "cannot wait for the pool's end");
-        if (rsbx_deadline_passed(deadline))
-            break;
-        (void)nanosleep(&pause, NULL);
-    }
+    if (ended > 0)
+        return REPOSBX_OK;
+    if (ended < 0)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot wait for the pool's end");
     (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "the pool was told to stop and has not ended in time");
     rsbx_hint(err, "its process hangs, or another pool took its place: see reposbx pool status");
     return REPOSBX_EUNAVAILABLE;

@@ -33,7 +33,6 @@
 
 #include "base/banned.h"
 
-#define LOCK_POLL_NS 2000000L
 /* Every engine call has its own deadline; a keeper that is stuck all the same (a lock that another
  * thread held at the fork) ends by the alarm, and its lock with it. What it left is in the
  * journal. */
@@ -65,19 +64,15 @@ int rsbx_keepers_wait(int *out_fd, const struct rsbx_session *session, uint64_t 
                       reposbx_error *err)
 {
     RSBX_AUTO(rsbx_fd) int fd = open_lock(session);
-    struct rsbx_deadline deadline = rsbx_deadline_in_ms(wait_ms);
+    int locked;
 
     if (fd < 0)
         return rsbx_fail_errno(err, REPOSBX_EIO, "cannot open the keepers' lock");
-    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        struct timespec pause = { .tv_sec = 0, .tv_nsec = LOCK_POLL_NS };
-
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return rsbx_fail_errno(err, REPOSBX_EIO, "cannot lock out the keepers");
-        if (rsbx_deadline_passed(deadline))
-            return rsbx_fail(err, REPOSBX_EBUSY, "work behind the last request goes on");
-        (void)nanosleep(&pause, NULL);
-    }
+    locked = rsbx_wait_lock(fd, LOCK_EX, rsbx_deadline_in_ms(wait_ms));
+    if (locked < 0)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot lock out the keepers");
+    if (locked == 0)
+        return rsbx_fail(err, REPOSBX_EBUSY, "work behind the last request goes on");
     *out_fd = rsbx_fd_steal(&fd);
     return REPOSBX_OK;
 }

@@ -20,7 +20,6 @@
 
 #include "base/banned.h"
 
-#define LOCK_POLL_NS 2000000L
 #define KEY_DIGITS 16
 /* A folder on its way out; never a key, which starts with a letter. */
 #define GONE_PREFIX ".gone-"
@@ -55,21 +54,19 @@ void rsbx_shared_release(struct rsbx_shared *shared)
 
 static int lock_folder(struct rsbx_shared *shared, struct rsbx_deadline deadline, reposbx_error *err)
 {
+    int locked;
+
     shared->lock_fd =
         openat(shared->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (shared->lock_fd < 0)
         return rsbx_fail_errno(err, REPOSBX_EIO, "cannot open the lock of %s", shared->key);
-    while (flock(shared->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        struct timespec pause = { .tv_sec = 0, .tv_nsec = LOCK_POLL_NS };
-
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return rsbx_fail_errno(err, REPOSBX_EIO, "cannot lock %s", shared->key);
-        if (rsbx_deadline_passed(deadline))
-            return rsbx_fail(err, REPOSBX_EBUSY, "another session is filling %s", shared->key);
-        if (rsbx_check_cancelled(deadline.cancel_fd, err) != 0)
-            return REPOSBX_ECANCELLED;
-        (void)nanosleep(&pause, NULL);
-    }
+    locked = rsbx_wait_lock(shared->lock_fd, LOCK_EX, deadline);
+    if (locked < 0)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot lock %s", shared->key);
+    if (locked == 0 && rsbx_check_cancelled(deadline.cancel_fd, err) != 0)
+        return REPOSBX_ECANCELLED;
+    if (locked == 0)
+        return rsbx_fail(err, REPOSBX_EBUSY, "another session is filling %s", shared->key);
     return REPOSBX_OK;
 }
 

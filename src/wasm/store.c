@@ -84,35 +84,11 @@ int rsbx_wasm_store_open(int *out, const char *state_dir, bool make, reposbx_err
 int rsbx_wasm_hash_fd(char out[RSBX_WASM_DIGEST_BYTES], uint64_t *bytes, int fd, const char *what,
                       reposbx_error *err)
 {
-    struct rsbx_sha256 *hash;
-    uint8_t digest[RSBX_SHA256_BYTES];
-    RSBX_AUTO(rsbx_memory) void *buffer = malloc(256U * 1024U);
-    uint64_t total = 0;
-    int rc = buffer == NULL ? rsbx_fail_memory(err) : rsbx_sha256_new(&hash, err);
+    int rc = rsbx_sha256_file(out, bytes, fd, RSBX_WASM_MAX_NATIVE_BYTES, what, err);
 
-    if (rc != 0)
-        return rc;
-    for (;;) {
-        ssize_t length = pread(fd, buffer, 256U * 1024U, (off_t)total);
-
-        if (length < 0 && errno == EINTR)
-            continue;
-        if (length < 0)
-            rc = rsbx_fail_errno(err, REPOSBX_EIO, "cannot read %s", what);
-        else if (total > RSBX_WASM_MAX_NATIVE_BYTES)
-            rc = rsbx_fail(err, REPOSBX_ELIMIT, "%s is too large", what);
-        if (rc != 0 || length == 0)
-            break;
-        rsbx_sha256_update(hash, buffer, (size_t)length);
-        total += (uint64_t)length;
-    }
-    rsbx_sha256_finish(hash, digest);
-    rsbx_sha256_free(hash);
-    if (rc != 0)
-        return rc;
-    rsbx_hex(out, digest, sizeof digest);
-    *bytes = total;
-    return REPOSBX_OK;
+    if (rc == 0 && *bytes > RSBX_WASM_MAX_NATIVE_BYTES)
+        return rsbx_fail(err, REPOSBX_ELIMIT, "%s is too large", what);
+    return rc;
 }
 
 int rsbx_wasm_host_digest(char out[RSBX_WASM_DIGEST_BYTES], reposbx_error *err)
