@@ -2,7 +2,10 @@
 #include "base/lazy.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <string.h>
+
+#include "base/cleanup.h"
 
 #include "base/banned.h"
 
@@ -10,7 +13,13 @@
 static int failed(const struct rsbx_lazy *lazy, reposbx_error *err)
 {
     const char *reason = dlerror();
-    int rc = rsbx_fail(err, REPOSBX_EUNAVAILABLE, "cannot load %s: %s", lazy->soname,
+    /* The loader keeps no errno: whether we may open anything at all is asked anew. */
+    RSBX_AUTO(rsbx_fd) int probe = open("/", O_PATH | O_CLOEXEC);
+    int rc;
+
+    if (probe < 0)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot load %s", lazy->soname);
+    rc = rsbx_fail(err, REPOSBX_EUNAVAILABLE, "cannot load %s: %s", lazy->soname,
                        reason != NULL ? reason : "no reason given");
 
     rsbx_hint(err, "install the package that it belongs to");

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 #include <zlib.h>
@@ -69,11 +70,37 @@ static void what_is_missing_is_named(void **state)
     assert_int_equal(rsbx_lazy_load(&lazy, NULL), REPOSBX_OK);
 }
 
+/* No package helps where the process may open nothing more. */
+static void too_few_descriptors_are_told_as_such(void **state)
+{
+    static const char *const names[] = { FUNCTIONS(RSBX_LAZY_NAME) NULL };
+    struct table zlib = { .crc32 = NULL };
+    struct rsbx_lazy lazy = { .soname = "libreposbx-is-not-there.so.0", .names = names, .table = &zlib,
+                              .table_bytes = sizeof zlib, .lock = PTHREAD_MUTEX_INITIALIZER };
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    struct rlimit before;
+    struct rlimit none;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(rsbx_lazy_load(&lazy, &err), REPOSBX_EIO);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_string_equal(err.message,
+                        "cannot load libreposbx-is-not-there.so.0: Too many open files");
+    assert_non_null(strstr(err.hint, "ulimit -n"));
+    assert_int_equal(rsbx_lazy_load(&lazy, &err), REPOSBX_EUNAVAILABLE);
+    assert_non_null(strstr(err.hint, "install the package"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_library_is_loaded_once),
         cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(too_few_descriptors_are_told_as_such),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
