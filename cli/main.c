@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -250,12 +251,19 @@ static void fill_standard_descriptors(void)
         (void)close(fd);
 }
 
+/* A umask may keep others out of what we make; one that keeps ourselves out would end the next command. */
+static void let_ourselves_in(void)
+{
+    (void)umask(umask(0) & (S_IRWXG | S_IRWXO));
+}
+
 int main(int argc, char **argv)
 {
     struct rsbx_cli cli = { NULL, NULL, 0, 0, 0, 0 };
     int code;
 
     fill_standard_descriptors();
+    let_ourselves_in();
     /* A reader that went away is told by EPIPE, where the reason can be acted on. */
     (void)signal(SIGPIPE, SIG_IGN);
     /* So is a file that reached the size that the caller's shell allows: it must not end us half way. */

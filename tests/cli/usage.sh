@@ -203,4 +203,18 @@ is 'exit code with a closed stdout' $? 74
 err_has 'cannot write to stdout: '
 "$reposbx" version --json >"$scratch/out" <&- 2>&-
 is 'exit code with stdin and stderr closed' $? 0
+
+# A umask that would keep ourselves out of what we make.
+(
+    umask 0777
+    "$reposbx" --state-dir "$scratch/masked" session show "$id" >/dev/null 2>&1
+)
+is 'exit code with a umask of 0777' $? 66
+is 'mode of a state folder behind it' "$(stat -c %a "$scratch/masked")" 700
+is 'mode of a folder below' "$(stat -c %a "$scratch/masked/sessions")" 700
+(
+    umask 0027
+    "$reposbx" --state-dir "$scratch/masked2" session show "$id" >/dev/null 2>&1
+)
+is 'mode behind a umask of 0027' "$(stat -c %a "$scratch/masked2")" 700
 finish
