@@ -86,8 +86,11 @@ int rsbx_session_usable(struct rsbx_session *session, reposbx_error *err)
     bool expired = false;
     int rc;
 
-    if (strcmp(state, "closed") == 0)
-        return rsbx_fail(err, REPOSBX_ECLOSED, "session %s is closed", session->id);
+    if (strcmp(state, "closed") == 0) {
+        (void)rsbx_fail(err, REPOSBX_ECLOSED, "session %s is closed", session->id);
+        rsbx_hint(err, "reposbx session create makes a new one");
+        return REPOSBX_ECLOSED;
+    }
     if (strcmp(state, "ready") != 0) {
         const char *reason =
             json_string_value(json_object_get(session->metadata, "state_reason"));

@@ -170,8 +170,10 @@ static int explain_no_git(const struct rsbx_repo *repo, reposbx_error *err)
         }
         *slash = '\0';
     }
-    return rsbx_fail(err, REPOSBX_EPOLICY, "%s is not a Git repository (it has no .git folder)",
-                     repo->path);
+    (void)rsbx_fail(err, REPOSBX_EPOLICY, "%s is not a Git repository (it has no .git folder)",
+                    repo->path);
+    rsbx_hint(err, "give the folder of a checkout, where .git lies");
+    return REPOSBX_EPOLICY;
 }
 
 /* Opens a folder inside .git that must be real. Missing is fine where `optional`: *out is -1. */
