@@ -273,7 +273,8 @@ print_table() {
                 theirs = order[i] SUBSEP "docker"
                 a = median(ours)
                 b = median(theirs)
-                printf "| %s | %d | %s | %s | %s | %s | %s | %s |\n", order[i], count[ours], cell(a),
+                printf "| %s | %d | %s | %s | %s | %s | %s | %s |\n", order[i],
+                    (count[ours] ? count[ours] : count[theirs]), cell(a),
                     cell(value(ours, 0.95)), cell(value(ours, 0.99)), cell(b),
                     cell(value(theirs, 0.95)), a == "" || b == "" ? "" : sprintf("%.2f", a / b)
             }
