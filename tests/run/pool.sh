@@ -24,7 +24,7 @@ for again in 1 2 3; do
     out_json '.stdout == "False 2\n"'
 done
 ends 124 'import time; time.sleep(100)' --timeout 1
-ends 137 'x = bytearray(10**9); print(len(x))'
+ends 137 'x = bytearray(10**9); print(len(x))' --timeout 100
 ends 66 'print(1)' --input "a=$scratch/not-there"
 echo data > "$scratch/input"
 until_ready 2

@@ -25,7 +25,7 @@ for engine in "$podman_address" "$docker_address"; do
     ends 139 'import os; os.kill(os.getpid(), 11)'
     ends 124 'import time; time.sleep(100)' --timeout 1
     err_has 'timed out'
-    ends 137 'x = bytearray(10**9); print(len(x))'
+    ends 137 'x = bytearray(10**9); print(len(x))' --timeout 100
     err_has 'memory'
     ends 122 'while True: print("x" * 1000)'
     is 'bytes of a flood' "$(wc -c < "$scratch/out")" 65536
