@@ -42,6 +42,10 @@ static int run(const struct rsbx_cli_call *call)
     serve.payload = (void *)(uintptr_t)call;
     if (rc == 0)
         rc = reposbx_pool_serve(provider, runner, &serve, &err);
+    if (rc < 0 && rsbx_cli_caught_signal() != 0) {
+        (void)rsbx_cli_fail(call->cli, &err);
+        return RSBX_CLI_SIGNAL_BASE + rsbx_cli_caught_signal();
+    }
     return rc < 0 ? rsbx_cli_fail(call->cli, &err) : RSBX_CLI_OK;
 }
 

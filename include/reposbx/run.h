@@ -189,7 +189,8 @@ typedef struct reposbx_pool_serve_options {
     unsigned int version;    /* 1 */
     const char *language;    /* NULL: python */
     unsigned int size;       /* 0: 1 */
-    int stop_fd;             /* readable: shut down; -1: only by reposbx_pool_stop */
+    int stop_fd;             /* readable: shut down, or, before the first containers wait, give up with
+                                REPOSBX_ECANCELLED; -1: only by reposbx_pool_stop */
     void (*ready)(void *payload); /* called when the first containers wait; may be NULL */
     void *payload;
 } reposbx_pool_serve_options;

@@ -185,7 +185,7 @@ int reposbx_runner_start(reposbx_warm **out, reposbx_runner *runner, const char 
     warm = calloc(1, sizeof *warm);
     if (warm == NULL)
         return rsbx_fail_memory(err);
-    rc = rsbx_runner_start(&warm->own, runner->own, language, err);
+    rc = rsbx_runner_start(&warm->own, runner->own, language, NULL, err);
     if (rc != 0) {
         free(warm);
         return rc;
@@ -228,7 +228,7 @@ int reposbx_warm_pool_open(reposbx_warm_pool **out, reposbx_runner *runner, cons
     pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         return rsbx_fail_memory(err);
-    rc = rsbx_pool_open(&pool->own, runner->own, language, size, err);
+    rc = rsbx_pool_open(&pool->own, runner->own, language, size, -1, err);
     if (rc != 0) {
         free(pool);
         return rc;

@@ -111,9 +111,7 @@ static void judge_socket(struct rsbx_doctor *doctor, const char *address)
 static void judge_engine(struct rsbx_doctor *doctor, const char *address)
 {
     reposbx_error err = REPOSBX_ERROR_INIT;
-    struct rsbx_deadline deadline =
-        rsbx_deadline_or(rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &doctor->options->cancel_fd);
-    int rc = rsbx_provider_open(&doctor->engine, address, 0, deadline, &err);
+    int rc = rsbx_provider_open(&doctor->engine, address, 0, rsbx_doctor_patience(doctor), &err);
     bool imitation = rc == REPOSBX_EPOLICY;
 
     if (rc == 0 && doctor->engine->known > 0 && strncmp(address, "unix:", 5) == 0)
@@ -130,8 +128,7 @@ static void judge_engine(struct rsbx_doctor *doctor, const char *address)
         rsbx_doctor_skip(doctor, "engine_genuine", "the engine does not answer");
     if (rc != 0)
         return;
-    deadline = rsbx_deadline_or(rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &doctor->options->cancel_fd);
-    rc = doctor->engine->ops->host(&doctor->host, doctor->engine, deadline, &err);
+    rc = doctor->engine->ops->host(&doctor->host, doctor->engine, rsbx_doctor_patience(doctor), &err);
     doctor->has_host = rc == 0;
     if (rc != 0)
         rsbx_doctor_judge(doctor, "engine_facts", rc, &err, "");
@@ -271,7 +268,7 @@ static void judge_podman(struct rsbx_doctor *doctor)
     RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(4096);
     static const char *const argv[] = { "--version", NULL };
     const struct rsbx_podman_call call = { .argv = argv, .output_bytes = 4096,
-                                           .deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS) };
+                                           .deadline = rsbx_doctor_patience(doctor) };
     reposbx_error err = REPOSBX_ERROR_INIT;
     int major = 0, minor = 0, rc;
 

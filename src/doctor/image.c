@@ -79,7 +79,7 @@ void rsbx_doctor_image(struct rsbx_doctor *doctor)
     listed = rsbx_check_image_reference(doctor->policy, image, &err);
     rsbx_doctor_judge(doctor, "image_listed", listed, &err, image);
     there = doctor->engine->ops->image(&doctor->image, doctor->engine, image,
-                                       rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &err);
+                                       rsbx_doctor_patience(doctor), &err);
     rsbx_doctor_judge(doctor, "image_present", there, &err, doctor->image.id);
     if (there != 0) {
         skip_all(doctor, "the image is not there");

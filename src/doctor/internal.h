@@ -7,6 +7,7 @@
 #include <reposbx/doctor.h>
 #include <reposbx/session.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "policy/policy.h"
 #include "provider/hello.h"
@@ -43,6 +44,8 @@ void rsbx_doctor_fail(struct rsbx_doctor *doctor, const char *name, const char *
 void rsbx_doctor_judge(struct rsbx_doctor *doctor, const char *name, int rc,
                        const reposbx_error *err, const char *detail);
 bool rsbx_doctor_cancelled(const struct rsbx_doctor *doctor);
+/* How long one call of an engine is waited for, or until the caller has had enough. */
+struct rsbx_deadline rsbx_doctor_patience(const struct rsbx_doctor *doctor);
 
 /* -- libraries.c -- */
 void rsbx_doctor_libraries(struct rsbx_doctor *doctor);

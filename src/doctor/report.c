@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "codec/json.h"
 #include "doctor/internal.h"
 
@@ -112,6 +113,11 @@ void rsbx_doctor_judge(struct rsbx_doctor *doctor, const char *name, int rc,
         rsbx_doctor_pass(doctor, name, "%s", detail);
     else
         add(doctor, name, REPOSBX_DOCTOR_FAIL, err);
+}
+
+struct rsbx_deadline rsbx_doctor_patience(const struct rsbx_doctor *doctor)
+{
+    return rsbx_deadline_or(rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), &doctor->options->cancel_fd);
 }
 
 bool rsbx_doctor_cancelled(const struct rsbx_doctor *doctor)

@@ -104,7 +104,8 @@ static int ping(struct rsbx_engine *engine, struct rsbx_deadline deadline, repos
 
     if (rc == 0 && (reply.length != 2 || memcmp(reply.data, "OK", 2) != 0))
         rc = rsbx_fail(err, REPOSBX_EPROTOCOL, "engine, GET /_ping: the answer is not OK");
-    if (rc != 0 && rc != REPOSBX_EINTERNAL && err != NULL && err->hint[0] == '\0')
+    if (rc != 0 && rc != REPOSBX_EINTERNAL && rc != REPOSBX_ECANCELLED && err != NULL &&
+        err->hint[0] == '\0')
         rsbx_hint(err, "is that the socket of a Docker engine?");
     return rc;
 }

@@ -103,7 +103,8 @@ int rsbx_warm_make(struct rsbx_warm *out, struct rsbx_runner *runner,
     /* Whether it failed since the image of the record is gone. */
     if (rc == REPOSBX_EUNAVAILABLE || rc == REPOSBX_ENOTFOUND) {
         if (warm.image.id[0] != '\0' &&
-            engine->ops->image(&facts, engine, warm.image.id, NULL) == REPOSBX_EUNAVAILABLE)
+            engine->ops->image(&facts, engine, warm.image.id, rsbx_run_until(cancel_fd), NULL) ==
+                REPOSBX_EUNAVAILABLE)
             rc = make(&warm, runner, role, true, cancel_fd, err);
         rsbx_image_facts_dispose(&facts);
     }

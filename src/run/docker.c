@@ -21,15 +21,10 @@ struct docker_engine {
     unsigned int known;    /* the version that was settled with the engine */
 };
 
-static struct rsbx_deadline soon(void)
-{
-    return rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
-}
-
 /* A provider serves one thread at a time, so each operation opens its own; all but the first know
  * what the engine is. */
 static int open_provider(struct rsbx_provider **out, struct rsbx_run_engine *engine,
-                         reposbx_error *err)
+                         struct rsbx_deadline deadline, reposbx_error *err)
 {
     struct docker_engine *own = (struct docker_engine *)engine;
     unsigned int known;
@@ -38,7 +33,7 @@ static int open_provider(struct rsbx_provider **out, struct rsbx_run_engine *eng
     (void)pthread_mutex_lock(&own->mutex);
     known = own->known;
     (void)pthread_mutex_unlock(&own->mutex);
-    rc = rsbx_provider_open(out, engine->address, known, soon(), err);
+    rc = rsbx_provider_open(out, engine->address, known, deadline, err);
     if (rc == 0) {
         (void)pthread_mutex_lock(&own->mutex);
         own->known = (*out)->known;
@@ -54,21 +49,21 @@ static void docker_free(struct rsbx_run_engine *engine)
 }
 
 static int docker_host(struct rsbx_host_facts *out, struct rsbx_run_engine *engine,
-                       reposbx_error *err)
+                       struct rsbx_deadline deadline, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_provider) rsbx_provider_ptr provider = NULL;
-    int rc = open_provider(&provider, engine, err);
+    int rc = open_provider(&provider, engine, deadline, err);
 
-    return rc == 0 ? provider->ops->host(out, provider, soon(), err) : rc;
+    return rc == 0 ? provider->ops->host(out, provider, deadline, err) : rc;
 }
 
 static int docker_image(struct rsbx_image_facts *out, struct rsbx_run_engine *engine,
-                        const char *reference, reposbx_error *err)
+                        const char *reference, struct rsbx_deadline deadline, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_provider) rsbx_provider_ptr provider = NULL;
-    int rc = open_provider(&provider, engine, err);
+    int rc = open_provider(&provider, engine, deadline, err);
 
-    return rc == 0 ? provider->ops->image(out, provider, reference, soon(), err) : rc;
+    return rc == 0 ? provider->ops->image(out, provider, reference, deadline, err) : rc;
 }
 
 /* The engine wants the profile's text, podman its path. */
@@ -120,12 +115,13 @@ static int docker_bake(char **image_id, struct rsbx_run_engine *engine,
     };
     RSBX_AUTO(rsbx_provider) rsbx_provider_ptr provider = NULL;
     struct rsbx_slot_spec spec = slot_spec(box, NULL);
-    int rc = open_provider(&provider, engine, err);
+    struct rsbx_deadline deadline = rsbx_run_until(box->cancel_fd);
+    int rc = open_provider(&provider, engine, deadline, err);
 
     spec.read_only_root = false; /* it never runs; the engine unpacks into its root */
     if (rc == 0)
-        rc = rsbx_docker_bake(image_id, provider, &spec, files, sizeof files / sizeof files[0],
-                              rsbx_deadline_or(soon(), box->cancel_fd), err);
+        rc = rsbx_docker_bake(image_id, provider, &spec, files, sizeof files / sizeof files[0], deadline,
+                              err);
     return rc;
 }
 
@@ -135,11 +131,11 @@ static int docker_launch(struct rsbx_link **out, struct rsbx_run_engine *engine,
     RSBX_AUTO(rsbx_provider) rsbx_provider_ptr provider = NULL;
     RSBX_AUTO(rsbx_text) char *profile = NULL;
     struct rsbx_slot_spec spec;
-    struct rsbx_deadline deadline = rsbx_deadline_or(soon(), box->cancel_fd);
+    struct rsbx_deadline deadline = rsbx_run_until(box->cancel_fd);
     int rc = read_profile(&profile, box->seccomp_profile, err);
 
     if (rc == 0)
-        rc = open_provider(&provider, engine, err);
+        rc = open_provider(&provider, engine, deadline, err);
     if (rc != 0)
         return rc;
     spec = slot_spec(box, profile);
@@ -158,12 +154,13 @@ static int docker_destroy(struct rsbx_run_engine *engine, const char *name, stru
                           reposbx_error *err)
 {
     RSBX_AUTO(rsbx_provider) rsbx_provider_ptr provider = NULL;
-    int rc = open_provider(&provider, engine, err);
+    struct rsbx_deadline deadline = rsbx_run_until(NULL);
+    int rc = open_provider(&provider, engine, deadline, err);
 
     (void)link;
     if (rc != 0)
         return rc;
-    return provider->ops->destroy(provider, RSBX_OBJECT_SLOT, name, name, soon(), err);
+    return provider->ops->destroy(provider, RSBX_OBJECT_SLOT, name, name, deadline, err);
 }
 
 static const struct rsbx_run_engine_ops docker_ops = {

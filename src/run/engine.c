@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "podman/podman.h"
 #include "run/internal.h"
 
@@ -30,6 +31,11 @@ int rsbx_run_engine_open(struct rsbx_run_engine **out, const char *address, cons
     (void)rsbx_fail(err, REPOSBX_EINVALID, "engine %s is not known", address);
     rsbx_hint(err, "name podman, docker, unix:///socket, wasm or auto");
     return REPOSBX_EINVALID;
+}
+
+struct rsbx_deadline rsbx_run_until(const int *cancel_fd)
+{
+    return rsbx_deadline_or(rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), cancel_fd);
 }
 
 void rsbx_run_engine_free(struct rsbx_run_engine *engine)

@@ -124,9 +124,10 @@ typedef struct rsbx_run_engine *rsbx_run_engine_ptr;
 struct rsbx_run_engine_ops {
     const char *name;
     void (*free)(struct rsbx_run_engine *engine);
-    int (*host)(struct rsbx_host_facts *out, struct rsbx_run_engine *engine, reposbx_error *err);
+    int (*host)(struct rsbx_host_facts *out, struct rsbx_run_engine *engine,
+                struct rsbx_deadline deadline, reposbx_error *err);
     int (*image)(struct rsbx_image_facts *out, struct rsbx_run_engine *engine,
-                 const char *reference, reposbx_error *err);
+                 const char *reference, struct rsbx_deadline deadline, reposbx_error *err);
     /* Makes an image of box->image with the guest in it; box->name is gone afterwards. */
     int (*bake)(char **image_id, struct rsbx_run_engine *engine, const struct rsbx_run_box *box,
                 reposbx_error *err);
@@ -150,6 +151,8 @@ struct rsbx_run_engine {
 int rsbx_run_engine_open(struct rsbx_run_engine **out, const char *address, const char *runtime,
                          reposbx_error *err);
 void rsbx_run_engine_free(struct rsbx_run_engine *engine);
+/* How long one call of an engine is waited for, or until `cancel_fd` (NULL: nobody cancels). */
+struct rsbx_deadline rsbx_run_until(const int *cancel_fd);
 RSBX_CLEANUP(rsbx_run_engine, rsbx_run_engine_ptr, rsbx_run_engine_free);
 int rsbx_run_podman_open(struct rsbx_run_engine **out, const char *address, const char *runtime,
                          reposbx_error *err);
@@ -256,7 +259,7 @@ struct rsbx_runner {
 };
 /* The engine that containers of the runner use, settled and opened at its first use. */
 int rsbx_runner_engine(struct rsbx_run_engine **engine, struct rsbx_live **live,
-                       struct rsbx_runner *runner, reposbx_error *err);
+                       struct rsbx_runner *runner, const int *cancel_fd, reposbx_error *err);
 /* Who runs what the runner keeps waiting: "podman", "docker", "wasm"; "none" until that is settled. */
 const char *rsbx_runner_kind(struct rsbx_runner *runner, const char *language);
 /* Where the job goes: *module (NULL: to a container, whose image is then allowed; free it). */

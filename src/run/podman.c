@@ -41,27 +41,26 @@ static void podman_free(struct rsbx_run_engine *engine)
     free(engine);
 }
 
-static struct rsbx_podman_call make_call(const char *const *argv, size_t output_bytes)
+static struct rsbx_podman_call make_call(const char *const *argv, size_t output_bytes,
+                                         const int *cancel_fd)
 {
     return (struct rsbx_podman_call){ .argv = argv,
                                       .output_bytes = output_bytes,
-                                      .deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS) };
+                                      .deadline = rsbx_run_until(cancel_fd) };
 }
 
 static int podman_host(struct rsbx_host_facts *out, struct rsbx_run_engine *engine,
-                       reposbx_error *err)
+                       struct rsbx_deadline deadline, reposbx_error *err)
 {
     unsigned int version;
 
-    return rsbx_podman_host(out, &version, podman_of(engine), rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS),
-                            err);
+    return rsbx_podman_host(out, &version, podman_of(engine), deadline, err);
 }
 
 static int podman_image(struct rsbx_image_facts *out, struct rsbx_run_engine *engine,
-                        const char *reference, reposbx_error *err)
+                        const char *reference, struct rsbx_deadline deadline, reposbx_error *err)
 {
-    return rsbx_podman_image(out, podman_of(engine), reference, rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS),
-                             err);
+    return rsbx_podman_image(out, podman_of(engine), reference, deadline, err);
 }
 
 /* ---- removal ---- */
@@ -69,7 +68,7 @@ static int podman_image(struct rsbx_image_facts *out, struct rsbx_run_engine *en
 static int look(bool *exists, struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
 {
     return rsbx_podman_exists(exists, podman_of(engine), "container", name,
-                              rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS), err);
+                              rsbx_run_until(NULL), err);
 }
 
 static int check_ours(struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
@@ -77,7 +76,7 @@ static int check_ours(struct rsbx_run_engine *engine, const char *name, reposbx_
     const char *const argv[] = { "container", "inspect",
                                  "--format={{index .Config.Labels \"reposbx.run\"}}", name, NULL };
     RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(1024);
-    struct rsbx_podman_call call = make_call(argv, 1024);
+    struct rsbx_podman_call call = make_call(argv, 1024, NULL);
     int rc = rsbx_podman_text(&text, podman_of(engine), &call, "podman container inspect", err);
 
     if (rc != 0)
@@ -90,12 +89,12 @@ static int check_ours(struct rsbx_run_engine *engine, const char *name, reposbx_
 static int remove_by_name(struct rsbx_run_engine *engine, const char *name, reposbx_error *err)
 {
     const char *const argv[] = { "rm", "--force", "--time=0", "--volumes=false", name, NULL };
-    struct rsbx_deadline deadline = rsbx_deadline_in_ms(RSBX_ENGINE_CALL_MS);
+    struct rsbx_deadline deadline = rsbx_run_until(NULL);
 
     for (;;) {
         RSBX_AUTO(rsbx_podman_answer) struct rsbx_podman_answer answer = { 0 };
         struct timespec pause = { .tv_sec = 0, .tv_nsec = POLL_NS };
-        struct rsbx_podman_call call = make_call(argv, 1024);
+        struct rsbx_podman_call call = make_call(argv, 1024, NULL);
         bool exists = true;
         int rc = look(&exists, engine, name, err);
 
@@ -165,8 +164,7 @@ static int put_guest(struct rsbx_run_engine *engine, const char *name, const int
     rc = rsbx_tar_write(&tar, own, MEMBER_COUNT, err);
     if (rc != 0)
         return rc;
-    call = make_call(argv, 1024);
-    call.deadline = rsbx_deadline_or(call.deadline, cancel_fd);
+    call = make_call(argv, 1024, cancel_fd);
     call.input = tar.data;
     call.input_length = tar.length;
     if (mkdtemp(tmpdir) == NULL)
@@ -195,8 +193,7 @@ static int check_guest(struct rsbx_run_engine *engine, const char *name, const i
         return rsbx_fail_memory(err);
     }
     argv[1] = where;
-    call = make_call(argv, tar.limit);
-    call.deadline = rsbx_deadline_or(call.deadline, cancel_fd);
+    call = make_call(argv, tar.limit, cancel_fd);
     rc = rsbx_podman_text(&tar, podman_of(engine), &call, "podman cp", err);
     if (rc == 0)
         rc = rsbx_tar_read_file(&bytes, "reposbx-guest", tar.data, tar.length, err);
@@ -211,11 +208,9 @@ static int commit(char **image_id, struct rsbx_run_engine *engine, const char *n
 {
     const char *const argv[] = { "commit", "--quiet", "--pause=false", name, NULL };
     RSBX_AUTO(rsbx_buf) struct rsbx_buf text = RSBX_BUF_INIT(1024);
-    struct rsbx_podman_call call = make_call(argv, 1024);
-    int rc;
+    struct rsbx_podman_call call = make_call(argv, 1024, cancel_fd);
+    int rc = rsbx_podman_text(&text, podman_of(engine), &call, "podman commit", err);
 
-    call.deadline = rsbx_deadline_or(call.deadline, cancel_fd);
-    rc = rsbx_podman_text(&text, podman_of(engine), &call, "podman commit", err);
     if (rc != 0)
         return rc;
     if (text.length < 64)
@@ -238,8 +233,7 @@ static int podman_bake(char **image_id, struct rsbx_run_engine *engine,
 
     if (rc != 0)
         return rc;
-    call = make_call((const char *const *)argv, 4096);
-    call.deadline = rsbx_deadline_or(call.deadline, box->cancel_fd);
+    call = make_call((const char *const *)argv, 4096, box->cancel_fd);
     rc = rsbx_podman_run(&answer, podman_of(engine), &call, err);
     rsbx_run_argv_free(argv);
     if (rc == 0)

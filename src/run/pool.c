@@ -44,6 +44,7 @@ struct rsbx_pool {
     const struct rsbx_run_language *language;
     struct place places[MAX_SIZE];
     unsigned int size, started;
+    int cancel_fd; /* readable: what is being made is given up; -1: none */
     pthread_mutex_t mutex; /* of everything below, and of the places */
     pthread_cond_t changed;
     bool stopping;
@@ -73,7 +74,8 @@ static void make_one(struct place *place)
     int rc;
 
     (void)pthread_mutex_unlock(&pool->mutex);
-    rc = rsbx_runner_start(&place->warm, pool->runner, pool->language->name, &why);
+    rc = rsbx_runner_start(&place->warm, pool->runner, pool->language->name, &pool->cancel_fd,
+                           &why);
     (void)pthread_mutex_lock(&pool->mutex);
     if (rc == 0) {
         place->state = PLACE_READY;
@@ -145,7 +147,7 @@ static int make_lock(struct rsbx_pool *pool)
 }
 
 int rsbx_pool_open(struct rsbx_pool **out, struct rsbx_runner *runner, const char *language,
-                   unsigned int size, reposbx_error *err)
+                   unsigned int size, int cancel_fd, reposbx_error *err)
 {
     const struct rsbx_run_language *known;
     struct rsbx_pool *pool;
@@ -163,6 +165,7 @@ int rsbx_pool_open(struct rsbx_pool **out, struct rsbx_runner *runner, const cha
     pool->runner = runner;
     pool->language = known;
     pool->size = size;
+    pool->cancel_fd = cancel_fd;
     *out = pool;
     return REPOSBX_OK;
 }

@@ -27,6 +27,8 @@
 
 #define KEY_BYTES 65
 #define BASE_TEXT_BYTES 8192U
+/* Another's bake: a handful of calls, each with the deadline of one. */
+#define BAKE_MS (6U * RSBX_ENGINE_CALL_MS)
 
 /* One name for a list of texts. */
 static int make_key(char out[KEY_BYTES], const char *const *parts, size_t count, reposbx_error *err)
@@ -80,16 +82,17 @@ static bool pinned(const char *reference)
 
 /* Asks the engine, and holds what it says against the policy. */
 static int check_engine(char base_id[80], struct rsbx_run_engine *engine,
-                        const reposbx_policy *policy, const char *reference, reposbx_error *err)
+                        const reposbx_policy *policy, const char *reference, const int *cancel_fd,
+                        reposbx_error *err)
 {
     struct rsbx_host_facts host;
     struct rsbx_image_facts image = { .id = "" };
-    int rc = engine->ops->host(&host, engine, err);
+    int rc = engine->ops->host(&host, engine, rsbx_run_until(cancel_fd), err);
 
     if (rc == 0)
         rc = rsbx_check_host(policy, &host, err);
     if (rc == 0)
-        rc = engine->ops->image(&image, engine, reference, err);
+        rc = engine->ops->image(&image, engine, reference, rsbx_run_until(cancel_fd), err);
     if (rc == 0)
         rc = rsbx_check_image(policy, reference, host.platform, &image, err);
     if (rc == 0)
@@ -100,7 +103,7 @@ static int check_engine(char base_id[80], struct rsbx_run_engine *engine,
 
 static int find_base(char base_id[80], const struct rsbx_run_place *place,
                      struct rsbx_run_engine *engine, const reposbx_policy *policy,
-                     const char *reference, bool again, reposbx_error *err)
+                     const char *reference, bool again, const int *cancel_fd, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_fd) int folder_fd = -1;
     char digest[65];
@@ -121,7 +124,7 @@ static int find_base(char base_id[80], const struct rsbx_run_place *place,
     if (!again && pinned(reference) &&
         recall(base_id, 80, folder_fd, key, "base_id", boot_id) == REPOSBX_OK)
         return REPOSBX_OK;
-    rc = check_engine(base_id, engine, policy, reference, err);
+    rc = check_engine(base_id, engine, policy, reference, cancel_fd, err);
     if (rc == 0)
         rc = remember(folder_fd, key,
                       json_pack("{s:s, s:s, s:s, s:s}", "engine", engine->address, "reference",
@@ -154,6 +157,26 @@ static int bake(char image_id[80], struct rsbx_run_engine *engine, struct rsbx_l
     return rc;
 }
 
+/* One maker at a time; who waited may find it made. */
+static int lock_images(int *out, int folder_fd, const int *cancel_fd, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_fd) int fd =
+        openat(folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int locked = -1;
+
+    if (fd >= 0)
+        locked = rsbx_wait_lock(fd, LOCK_EX,
+                                rsbx_deadline_or(rsbx_deadline_in_ms(BAKE_MS), cancel_fd));
+    if (locked < 0)
+        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot lock the images");
+    if (locked == 0 && rsbx_check_cancelled(cancel_fd, err) != 0)
+        return REPOSBX_ECANCELLED;
+    if (locked == 0)
+        return rsbx_fail(err, REPOSBX_EBUSY, "another run puts the guest into an image and does not end");
+    *out = rsbx_fd_steal(&fd);
+    return REPOSBX_OK;
+}
+
 static int find_image(char image_id[80], const struct rsbx_run_place *place,
                       struct rsbx_run_engine *engine, struct rsbx_live *live,
                       const reposbx_policy *policy, const char *base_id, bool again,
@@ -175,12 +198,11 @@ static int find_image(char image_id[80], const struct rsbx_run_place *place,
         return rc;
     if (!again && recall(image_id, 80, folder_fd, key, "image_id", NULL) == REPOSBX_OK)
         return REPOSBX_OK;
-    /* One maker at a time; who waited may find it made. */
-    lock_fd = openat(folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (lock_fd < 0 || flock(lock_fd, LOCK_EX) != 0)
-        return rsbx_fail_errno(err, REPOSBX_EIO, "cannot lock the images");
+    rc = lock_images(&lock_fd, folder_fd, cancel_fd, err);
+    if (rc != 0)
+        return rc;
     there = recall(image_id, 80, folder_fd, key, "image_id", NULL) == REPOSBX_OK &&
-            engine->ops->image(&facts, engine, image_id, NULL) == REPOSBX_OK;
+            engine->ops->image(&facts, engine, image_id, rsbx_run_until(cancel_fd), NULL) == REPOSBX_OK;
     rsbx_image_facts_dispose(&facts);
     if (there)
         return REPOSBX_OK;
@@ -199,7 +221,7 @@ int rsbx_run_prepare(struct rsbx_run_image *out, const struct rsbx_run_place *pl
                      const int *cancel_fd, reposbx_error *err)
 {
     struct rsbx_run_image image;
-    int rc = find_base(image.base_id, place, engine, policy, reference, again, err);
+    int rc = find_base(image.base_id, place, engine, policy, reference, again, cancel_fd, err);
 
     if (rc == 0)
         rc = find_image(image.id, place, engine, live, policy, image.base_id, again, cancel_fd, err);

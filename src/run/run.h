@@ -23,14 +23,16 @@ RSBX_CLEANUP(rsbx_runner, rsbx_runner_ptr, rsbx_runner_free);
 int rsbx_runner_available(struct rsbx_runner *runner, const char *language, reposbx_error *err);
 int rsbx_runner_run_once(reposbx_run_result *out, struct rsbx_runner *runner,
                          const reposbx_exec_spec *spec, reposbx_error *err);
+/* `cancel_fd` (NULL: nobody cancels): readable, what is being made is given up. */
 int rsbx_runner_start(struct rsbx_warm **out, struct rsbx_runner *runner, const char *language,
-                      reposbx_error *err);
+                      const int *cancel_fd, reposbx_error *err);
 int rsbx_runner_exec_in(reposbx_run_result *out, struct rsbx_runner *runner, struct rsbx_warm *warm,
                         const reposbx_exec_spec *spec, reposbx_error *err);
 int rsbx_runner_destroy(struct rsbx_warm *warm, reposbx_error *err);
 
+/* `cancel_fd` (-1: none): readable, no container is waited for any more; whoever opens shuts down then. */
 int rsbx_pool_open(struct rsbx_pool **out, struct rsbx_runner *runner, const char *language,
-                   unsigned int size, reposbx_error *err);
+                   unsigned int size, int cancel_fd, reposbx_error *err);
 int rsbx_pool_prewarm(struct rsbx_pool *pool, reposbx_error *err);
 int rsbx_pool_run(reposbx_run_result *out, struct rsbx_pool *pool, const reposbx_exec_spec *spec,
                   reposbx_error *err);

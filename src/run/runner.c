@@ -95,22 +95,24 @@ static int open_engine(struct rsbx_runner *runner, const char *address, reposbx_
 }
 
 /* Whether an engine really answers; what it answers is judged later, in words. */
-static bool answers(const char *address, const char *runtime)
+static bool answers(const char *address, const char *runtime, const int *cancel_fd)
 {
     RSBX_AUTO(rsbx_run_engine) rsbx_run_engine_ptr engine = NULL;
     struct rsbx_host_facts facts;
 
     return rsbx_run_engine_open(&engine, address, runtime, NULL) == 0 &&
-           engine->ops->host(&facts, engine, NULL) == 0;
+           engine->ops->host(&facts, engine, rsbx_run_until(cancel_fd), NULL) == 0;
 }
 
-static int choose_engine(struct rsbx_runner *runner, reposbx_error *err)
+static int choose_engine(struct rsbx_runner *runner, const int *cancel_fd, reposbx_error *err)
 {
     static const char *const order[] = { "podman", "docker" };
 
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
-        if (answers(order[i], runner->policy->runtime))
+        if (answers(order[i], runner->policy->runtime, cancel_fd))
             return open_engine(runner, order[i], err);
+        if (rsbx_check_cancelled(cancel_fd, err) != 0)
+            return REPOSBX_ECANCELLED;
     }
     (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "neither podman nor docker answers");
     rsbx_hint(err, "install podman, or name an engine with --engine");
@@ -118,13 +120,13 @@ static int choose_engine(struct rsbx_runner *runner, reposbx_error *err)
 }
 
 int rsbx_runner_engine(struct rsbx_run_engine **engine, struct rsbx_live **live,
-                       struct rsbx_runner *runner, reposbx_error *err)
+                       struct rsbx_runner *runner, const int *cancel_fd, reposbx_error *err)
 {
     int rc = REPOSBX_OK;
 
     (void)pthread_mutex_lock(&runner->mutex);
     if (runner->engine == NULL)
-        rc = strcmp(runner->address, "auto") == 0 ? choose_engine(runner, err)
+        rc = strcmp(runner->address, "auto") == 0 ? choose_engine(runner, cancel_fd, err)
                                                   : open_engine(runner, runner->address, err);
     if (rc == 0 && !runner->swept) {
         /* What cannot be removed now stays on its list, and stops nobody. */
@@ -193,7 +195,7 @@ int rsbx_runner_available(struct rsbx_runner *runner, const char *language, repo
     reference = rsbx_run_image(known, runner->policy);
     rc = rsbx_check_image_reference(runner->policy, reference, err);
     if (rc == 0)
-        rc = rsbx_runner_engine(&engine, &live, runner, err);
+        rc = rsbx_runner_engine(&engine, &live, runner, NULL, err);
     if (rc == 0)
         rc = rsbx_run_prepare(&image, &runner->place, engine, live, runner->policy, reference, false,
                               NULL, err);
@@ -307,7 +309,7 @@ static int run_once(reposbx_run_result *out, struct rsbx_runner *runner,
         rc = rsbx_run_wasm_start(&warm, module, order.language, &order.limits, false, err);
         rsbx_wasm_module_free(module);
     } else if (rc == 0) {
-        rc = rsbx_runner_engine(&engine, &live, runner, err);
+        rc = rsbx_runner_engine(&engine, &live, runner, &spec->cancel_fd, err);
         if (rc == 0)
             rc = rsbx_warm_make(&warm, runner, engine, live, order.language, &order.limits, "run",
                                 &spec->cancel_fd, err);
@@ -338,17 +340,17 @@ int rsbx_runner_run_once(reposbx_run_result *out, struct rsbx_runner *runner,
 
 static int start_container(struct rsbx_warm *out, struct rsbx_runner *runner,
                            const struct rsbx_run_language *language, const reposbx_limits *limits,
-                           reposbx_error *err)
+                           const int *cancel_fd, reposbx_error *err)
 {
     struct rsbx_run_engine *engine;
     struct rsbx_live *live;
     int rc = rsbx_check_image_reference(runner->policy, rsbx_run_image(language, runner->policy), err);
 
     if (rc == 0)
-        rc = rsbx_runner_engine(&engine, &live, runner, err);
-    return rc == 0 ? rsbx_warm_make(out, runner, engine, live, language, limits, "warm", NULL,
-                                     err)
-                    : rc;
+        rc = rsbx_runner_engine(&engine, &live, runner, cancel_fd, err);
+    return rc == 0 ? rsbx_warm_make(out, runner, engine, live, language, limits, "warm", cancel_fd,
+                                    err)
+                   : rc;
 }
 
 /* Looked at afresh for each: what waits is what would be started now. */
@@ -366,7 +368,7 @@ static int start_process(struct rsbx_warm *out, const struct rsbx_runner *runner
 }
 
 int rsbx_runner_start(struct rsbx_warm **out, struct rsbx_runner *runner, const char *language,
-                      reposbx_error *err)
+                      const int *cancel_fd, reposbx_error *err)
 {
     const struct rsbx_run_language *known;
     reposbx_limits limits;
@@ -381,7 +383,7 @@ int rsbx_runner_start(struct rsbx_warm **out, struct rsbx_runner *runner, const 
         return rsbx_fail_memory(err);
     rc = rsbx_run_waits_as_wasm(runner->address, known, runner->policy)
              ? start_process(warm, runner, known, &limits, err)
-             : start_container(warm, runner, known, &limits, err);
+             : start_container(warm, runner, known, &limits, cancel_fd, err);
     if (rc != 0) {
         free(warm);
         return rc;

@@ -343,7 +343,7 @@ int rsbx_pool_serve(struct rsbx_runner *runner, const reposbx_pool_serve_options
 
     if (rc == 0)
         rc = rsbx_pool_open(&pool, runner, options->language, options->size > 0 ? options->size : 1,
-                            err);
+                            options->stop_fd, err);
     if (rc == 0)
         rc = rsbx_pool_prewarm(pool, err);
     if (rc != 0)
