@@ -33,6 +33,7 @@ struct side {
     struct rsbx_diff_cursor old; /* what is not yet consumed of the old text */
     uint64_t old_line, new_line; /* lines consumed and produced */
     bool old_ended, new_ended;   /* a line without newline has passed: it must be the last */
+    bool after_context;          /* the last line of a hunk was one of context */
 };
 
 /* Copies whole lines until `line` lines have passed. */
@@ -63,6 +64,7 @@ static int apply_line(struct rsbx_buf *after, struct side *side, struct rsbx_dif
     if (!rsbx_diff_take_line(&line, &length, cursor) || length == 0)
         return refuse(err, "a hunk is shorter than its header says");
     mark = *line++;
+    side->after_context = mark == ' ';
     ends = rsbx_diff_take(cursor, "\\ No newline at end of file\n");
     length -= ends ? 1 : 0; /* without the mark, with the newline */
     if (mark != ' ' && mark != '-' && mark != '+')
@@ -82,6 +84,19 @@ static int apply_line(struct rsbx_buf *after, struct side *side, struct rsbx_dif
     side->new_ended = ends;
     side->new_line++;
     return rsbx_buf_append(after, line, length, err);
+}
+
+/* Without context behind its changes a hunk says that the old text ends there, and one that adds behind the
+ * first line or before it that there is none. git-apply(1) holds all but --unidiff-zero to that. */
+static int check_place(const struct side *side, const struct rsbx_diff_range *old, reposbx_error *err)
+{
+    bool at_end = side->old.at == side->old.end;
+
+    /* What ended without a newline has to be the end, which is seen to when all hunks are done. */
+    if (side->after_context || side->old_ended || (at_end && (old->count > 0 || old->start != 1)))
+        return REPOSBX_OK;
+    return no_fit(err, "a hunk has no context behind its changes, which do not end the old text (was it made "
+                       "with --unified=0?)");
 }
 
 static int apply_hunk(struct rsbx_buf *after, struct side *side, struct rsbx_diff_cursor *cursor,
@@ -108,7 +123,7 @@ static int apply_hunk(struct rsbx_buf *after, struct side *side, struct rsbx_dif
     if (rc == REPOSBX_OK && (side->old_line != old_first + old_range.count ||
                              side->new_line != new_first + new_range.count))
         return refuse(err, "the counts of a hunk are wrong");
-    return rc;
+    return rc == REPOSBX_OK ? check_place(side, &old_range, err) : rc;
 }
 
 int rsbx_diff_apply_text(struct rsbx_buf *after, const char *before, size_t length,

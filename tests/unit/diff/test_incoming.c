@@ -93,6 +93,17 @@ static void assert_no_fit(const char *patch, const char *word)
     rsbx_incoming_outcome_dispose(&outcome);
 }
 
+static void assert_fits(const char *patch)
+{
+    struct rsbx_incoming_outcome outcome;
+    reposbx_error err = REPOSBX_ERROR_INIT;
+    int rc = attempt_bytes(&outcome, patch, strlen(patch), true, &err);
+
+    if (rc != 0 || !outcome.applies)
+        fail_msg("answer %d \"%s\" %s to\n%s", rc, outcome.reason, err.message, patch);
+    rsbx_incoming_outcome_dispose(&outcome);
+}
+
 #define NEW(name, mode, line)                                                                      \
     "diff --git a/" name " b/" name "\nnew file mode " mode "\n--- /dev/null\n+++ b/" name         \
     "\n@@ -0,0 +1 @@\n+" line "\n"
@@ -250,7 +261,7 @@ static void hunks_are_exact(void **state)
     assert_refused(CHANGE "@@ -0,0 +0,0 @@\n", REPOSBX_EMALFORMED, "about nothing");
     assert_refused(CHANGE "@@ -1 +99999999999999999999 @@\n", REPOSBX_EMALFORMED, "head of a hunk");
     assert_refused(CHANGE "@@ -2 +1 @@\n-two\n+2\n", REPOSBX_EMALFORMED, "names another line");
-    assert_refused(CHANGE "@@ -2 +2 @@\n-two\n+2\n@@ -1 +1 @@\n-one\n+1\n", REPOSBX_EMALFORMED,
+    assert_refused(CHANGE "@@ -2,2 +2,2 @@\n-two\n+2\n three\n@@ -1 +1 @@\n-one\n+1\n", REPOSBX_EMALFORMED,
                    "overlap");
     /* Right but for its place, its context, its end: git apply would search for the first one. */
     assert_no_fit(CHANGE "@@ -1 +1 @@\n-two\n+2\n", "not the old text's");
@@ -259,13 +270,43 @@ static void hunks_are_exact(void **state)
     assert_no_fit(CHANGE "@@ -9 +9 @@\n-two\n+2\n", "behind the end");
 }
 
+/* git apply takes these with --unidiff-zero only: what is behind the change is not said. */
+static void context_is_missed(void **state)
+{
+    static const char *const refused[] = {
+        "@@ -0,0 +1 @@\n+zero\n", "@@ -1,0 +2 @@\n+more\n", "@@ -2,0 +3 @@\n+more\n",
+        "@@ -1 +1 @@\n-one\n+1\n", "@@ -2 +2 @@\n-two\n+2\n", "@@ -1 +0,0 @@\n-one\n",
+        "@@ -2 +1,0 @@\n-two\n", "@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
+        "@@ -1,2 +1,2 @@\n-one\n+1\n two\n@@ -2,0 +3 @@\n+more\n@@ -3 +4 @@\n-three\n+3\n",
+    };
+    static const char *const taken[] = {
+        "@@ -3,0 +4 @@\n+more\n", "@@ -3 +3 @@\n-three\n+3\n", "@@ -3 +2,0 @@\n-three\n",
+        "@@ -1,2 +1,2 @@\n-one\n+1\n two\n", "@@ -2,2 +2 @@\n two\n-three\n",
+        "@@ -1,3 +1 @@\n-one\n-two\n-three\n+1\n",
+    };
+    char patch[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        (void)snprintf(patch, sizeof patch, CHANGE "%s", refused[i]);
+        assert_no_fit(patch, "no context behind");
+    }
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
+        (void)snprintf(patch, sizeof patch, CHANGE "%s", taken[i]);
+        assert_fits(patch);
+    }
+    /* Of one line, where the first is the last. */
+    assert_no_fit("diff --git a/tool b/tool\n--- a/tool\n+++ b/tool\n@@ -1,0 +2 @@\n+y\n",
+                  "no context behind");
+}
+
 /* In whatever words: what they leave as it was is no change that could be told of. */
 static void sections_change_something(void **state)
 {
     (void)state;
     assert_refused(CHANGE "@@ -1,3 +1,3 @@\n one\n two\n three\n", REPOSBX_EMALFORMED,
                    "line 1 of the patch: a section changes nothing");
-    assert_refused(NEW("n", "100644", "x") CHANGE "@@ -2 +2 @@\n-two\n+two\n", REPOSBX_EMALFORMED,
+    assert_refused(NEW("n", "100644", "x") CHANGE "@@ -2,2 +2,2 @@\n-two\n+two\n three\n", REPOSBX_EMALFORMED,
                    "line 7 of the patch: a section changes nothing");
     assert_refused("diff --git a/tool b/tool\nsimilarity index 100%\nrename from tool\nrename to tool\n",
                    REPOSBX_EMALFORMED, "changes nothing");
@@ -285,7 +326,7 @@ static void what_is_not_there(void **state)
                   "+++ b/a.txt\n@@ -2 +2 @@\n-two\n+2\n", "for another content");
     assert_no_fit("diff --git a/a.txt b/a.txt\ndeleted file mode 100644\n", "without its content");
     assert_no_fit("diff --git a/a.txt b/a.txt\ndeleted file mode 100644\n--- a/a.txt\n"
-                  "+++ /dev/null\n@@ -1 +0,0 @@\n-one\n", "something is left");
+                  "+++ /dev/null\n@@ -3 +2,0 @@\n-three\n", "something is left");
     assert_no_fit("diff --git a/a.txt b/tool\nsimilarity index 100%\nrename from a.txt\n"
                   "rename to tool\n", "there already");
     assert_refused("diff --git a/n b/n\nnew file mode 100644\nindex 0000000.." ANY "\n"
@@ -339,7 +380,7 @@ int main(void)
         cmocka_unit_test(names_stay_inside),      cmocka_unit_test(long_names_are_refused),
         cmocka_unit_test(symlinks_lead_nowhere),  cmocka_unit_test(modes_are_gits),
         cmocka_unit_test(texts_that_are_no_patch), cmocka_unit_test(hunks_are_exact),
-        cmocka_unit_test(sections_change_something),
+        cmocka_unit_test(context_is_missed),      cmocka_unit_test(sections_change_something),
         cmocka_unit_test(what_is_not_there),      cmocka_unit_test(binary_blocks_are_whole),
         cmocka_unit_test(content_is_bounded),
     };
