@@ -146,16 +146,39 @@ static int look_at_slot(struct rsbx_slot_state *out, struct rsbx_engine *engine,
     return REPOSBX_OK;
 }
 
-static int look_at_store(struct rsbx_engine *engine, const char *name, const char *session_id,
-                         struct rsbx_deadline deadline, reposbx_error *err)
+/* The same for a store; *lost (NULL: it is not ours then) when it is one that the engine made in another's
+ * place. */
+static int look_at_store(bool *lost, struct rsbx_engine *engine, const char *name,
+                         const char *session_id, struct rsbx_deadline deadline, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_json) rsbx_json_ptr document = NULL;
+    const json_t *labels;
     int rc = rsbx_engine_volume_inspect(&document, engine, name, deadline, err);
 
     if (rc != 0)
         return rc;
-    return rsbx_labels_ours(json_object_get(document, "Labels"), session_id) ? REPOSBX_OK
-                                                                 : rsbx_not_ours("volume", name, err);
+    labels = json_object_get(document, "Labels");
+    if (lost != NULL)
+        *lost = rsbx_labels_lost(labels);
+    return rsbx_labels_ours(labels, session_id) || (lost != NULL && *lost)
+               ? REPOSBX_OK
+               : rsbx_not_ours("volume", name, err);
+}
+
+/* With a container that holds them: what is there now stays. */
+static int check_kept(struct rsbx_engine *engine, const struct rsbx_slot_spec *spec,
+                      struct rsbx_deadline deadline, reposbx_error *err)
+{
+    for (size_t i = 0; i < spec->kept_count; i++) {
+        bool lost = false;
+        int rc = look_at_store(&lost, engine, spec->kept[i].name, spec->kept[i].owner, deadline, err);
+
+        if (rc == REPOSBX_ENOTFOUND || lost)
+            return rsbx_store_gone(spec->kept[i].name, err);
+        if (rc != 0)
+            return rc;
+    }
+    return REPOSBX_OK;
 }
 
 static int docker_inspect(struct rsbx_slot_state *out, struct rsbx_provider *provider,
@@ -203,6 +226,48 @@ static int overlay_options(json_t **out, struct rsbx_engine *engine,
     return *out != NULL ? REPOSBX_OK : rsbx_fail_memory(err);
 }
 
+/* An engine may say that it has removed something, and keep it. */
+static int still_there(const char *what, const char *name, const reposbx_error *refused,
+                       reposbx_error *err)
+{
+    return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "%s %s could not be removed: %s", what, name,
+                     refused->message[0] != '\0' ? refused->message : "it is still there");
+}
+
+static int remove_store(struct rsbx_engine *engine, const char *name, const char *session_id,
+                        struct rsbx_deadline deadline, reposbx_error *err)
+{
+    for (;;) {
+        struct timespec pause = { .tv_sec = 0, .tv_nsec = POLL_NS };
+        reposbx_error refused = REPOSBX_ERROR_INIT;
+        bool lost;
+        int rc = look_at_store(&lost, engine, name, session_id, deadline, err);
+
+        if (rc == REPOSBX_ENOTFOUND)
+            return REPOSBX_OK;
+        if (rc != 0)
+            return rc;
+        if (rsbx_engine_volume_remove(engine, name, deadline, &refused) == 0 &&
+            look_at_store(&lost, engine, name, session_id, deadline, err) == REPOSBX_ENOTFOUND)
+            return REPOSBX_OK;
+        if (rsbx_deadline_passed(deadline))
+            return still_there("volume", name, &refused, err);
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+/* That it is there. One that the engine made in its place is not it, and goes. */
+static int look_for_store(struct rsbx_engine *engine, const char *name, const char *session_id,
+                          struct rsbx_deadline deadline, reposbx_error *err)
+{
+    bool lost = false;
+    int rc = look_at_store(&lost, engine, name, session_id, deadline, err);
+
+    if (rc == 0 && lost)
+        rc = remove_store(engine, name, session_id, deadline, err);
+    return rc == 0 && lost ? rsbx_fail(err, REPOSBX_ENOTFOUND, "volume %s was removed", name) : rc;
+}
+
 static int docker_make_store(struct rsbx_provider *provider, const struct rsbx_store_spec *spec,
                              struct rsbx_deadline deadline, reposbx_error *err)
 {
@@ -213,7 +278,7 @@ static int docker_make_store(struct rsbx_provider *provider, const struct rsbx_s
     int rc;
 
     if (spec->must_exist)
-        return look_at_store(engine_of(provider), spec->name, spec->session_id, deadline, err);
+        return look_for_store(engine_of(provider), spec->name, spec->session_id, deadline, err);
     rc = rsbx_docker_labels(&labels, spec->session_id, err);
     if (rc == 0 && spec->lower != NULL)
         rc = overlay_options(&options, engine_of(provider), spec, deadline, err);
@@ -222,7 +287,7 @@ static int docker_make_store(struct rsbx_provider *provider, const struct rsbx_s
     created = rsbx_engine_volume_create(engine_of(provider), spec->name, labels, options, deadline,
                                         &first);
     /* 201 is also the answer for a volume that was there before, with labels of its own. */
-    rc = look_at_store(engine_of(provider), spec->name, spec->session_id, deadline, err);
+    rc = look_at_store(NULL, engine_of(provider), spec->name, spec->session_id, deadline, err);
     if (rc != 0 && created != 0 && rc != REPOSBX_EPOLICY) {
         if (err != NULL)
             *err = first;
@@ -271,6 +336,8 @@ static int docker_launch(struct rsbx_provider *provider, const struct rsbx_slot_
     reposbx_error first = REPOSBX_ERROR_INIT;
     int rc = create_slot(engine, spec, deadline, err);
 
+    if (rc == 0)
+        rc = check_kept(engine, spec, deadline, err);
     if (rc != 0)
         return rc;
     rc = rsbx_engine_container_start(engine, spec->name, deadline, &first);
@@ -339,14 +406,6 @@ static int put_seeds(struct rsbx_engine *engine, const char *slot,
     return rc;
 }
 
-/* An engine may say that it has removed something, and keep it. */
-static int still_there(const char *what, const char *name, const reposbx_error *refused,
-                       reposbx_error *err)
-{
-    return rsbx_fail(err, REPOSBX_EUNAVAILABLE, "%s %s could not be removed: %s", what, name,
-                     refused->message[0] != '\0' ? refused->message : "it is still there");
-}
-
 static int remove_slot(struct rsbx_engine *engine, const char *name, const char *session_id,
                        struct rsbx_deadline deadline, reposbx_error *err)
 {
@@ -367,27 +426,6 @@ static int remove_slot(struct rsbx_engine *engine, const char *name, const char 
             return REPOSBX_OK;
         if (rsbx_deadline_passed(deadline))
             return still_there("container", name, &refused, err);
-        (void)nanosleep(&pause, NULL);
-    }
-}
-
-static int remove_store(struct rsbx_engine *engine, const char *name, const char *session_id,
-                        struct rsbx_deadline deadline, reposbx_error *err)
-{
-    for (;;) {
-        struct timespec pause = { .tv_sec = 0, .tv_nsec = POLL_NS };
-        reposbx_error refused = REPOSBX_ERROR_INIT;
-        int rc = look_at_store(engine, name, session_id, deadline, err);
-
-        if (rc == REPOSBX_ENOTFOUND)
-            return REPOSBX_OK;
-        if (rc != 0)
-            return rc;
-        if (rsbx_engine_volume_remove(engine, name, deadline, &refused) == 0 &&
-            look_at_store(engine, name, session_id, deadline, err) == REPOSBX_ENOTFOUND)
-            return REPOSBX_OK;
-        if (rsbx_deadline_passed(deadline))
-            return still_there("volume", name, &refused, err);
         (void)nanosleep(&pause, NULL);
     }
 }

@@ -24,10 +24,11 @@ static json_t *mounts_value(const struct rsbx_slot_spec *spec)
 
     for (size_t i = 0; i < spec->mount_count; i++) {
         const struct rsbx_mount *mount = &spec->mounts[i];
-        /* NoCopy: nothing of the image's own folder may appear in a store. */
-        json_t *value = json_pack("{s:s, s:s, s:s, s:b, s:{s:b}}", "Type", "volume", "Source",
+        /* NoCopy: nothing of the image's own folder may appear in a store. The labels are those of a store
+         * that is missing, which the engine makes without a word. */
+        json_t *value = json_pack("{s:s, s:s, s:s, s:b, s:{s:b, s:{s:s}}}", "Type", "volume", "Source",
                                   mount->store, "Target", mount->at, "ReadOnly", !mount->writable,
-                                  "VolumeOptions", "NoCopy", 1);
+                                  "VolumeOptions", "NoCopy", 1, "Labels", RSBX_LABEL_LOST, "yes");
 
         if (json_array_append_new(mounts, value) != 0) {
             json_decref(mounts);

@@ -11,7 +11,17 @@ bool rsbx_labels_ours(const json_t *labels, const char *session_id)
 {
     const char *owner = json_string_value(json_object_get(labels, RSBX_LABEL_SESSION));
 
-    return owner != NULL && strcmp(owner, session_id) == 0;
+    return owner != NULL && (session_id == NULL || strcmp(owner, session_id) == 0);
+}
+
+bool rsbx_labels_lost(const json_t *labels)
+{
+    return json_object_get(labels, RSBX_LABEL_LOST) != NULL;
+}
+
+int rsbx_store_gone(const char *name, reposbx_error *err)
+{
+    return rsbx_fail(err, REPOSBX_EPOISONED, "volume %s was removed, by something else than the session", name);
 }
 
 int rsbx_not_ours(const char *what, const char *name, reposbx_error *err)

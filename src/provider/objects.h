@@ -18,8 +18,14 @@
  * needs file handles, which not every host has. */
 #define RSBX_OVERLAY_OPTIONS "userxattr,redirect_dir=nofollow,metacopy=off,index=off"
 
-/* Whether labels (an object, or null) name the session. */
+/* On a store that the engine had to make because a container named it: the one of that name was gone. */
+#define RSBX_LABEL_LOST "reposbx.lost"
+
+/* Whether labels (an object, or null) name the session; NULL: any session. */
 bool rsbx_labels_ours(const json_t *labels, const char *session_id);
+bool rsbx_labels_lost(const json_t *labels);
+/* REPOSBX_EPOISONED: a store that the session was given is gone. */
+int rsbx_store_gone(const char *name, reposbx_error *err);
 /* REPOSBX_EPOLICY: an object of that name is somebody else's. */
 int rsbx_not_ours(const char *what, const char *name, reposbx_error *err);
 

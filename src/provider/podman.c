@@ -243,6 +243,35 @@ static int look_at_store(struct podman *podman, const char *name, const char *se
     return rc == 0 ? find_ours(&item, list, "volume", name, session_id, err) : rc;
 }
 
+/* Podman makes what is missing without a label to know it by, so this is asked before it is given the chance. */
+static int check_kept(struct podman *podman, const struct rsbx_slot_spec *spec,
+                      struct rsbx_deadline deadline, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_buf) struct rsbx_buf filter = RSBX_BUF_INIT(FILTER_BYTES * 8U);
+    RSBX_AUTO(rsbx_json) rsbx_json_ptr list = NULL;
+    const json_t *item;
+    int rc = rsbx_buf_text(&filter, "--filter=name=^(none", err);
+
+    if (spec->kept_count == 0)
+        return REPOSBX_OK;
+    for (size_t i = 0; rc == 0 && i < spec->kept_count; i++) {
+        rc = rsbx_buf_text(&filter, "|", err);
+        if (rc == 0)
+            rc = rsbx_buf_text(&filter, spec->kept[i].name, err);
+    }
+    if (rc == 0)
+        rc = rsbx_buf_append(&filter, ")$", sizeof ")$", err);
+    if (rc == 0)
+        rc = ask(&list, podman, WORDS("volume", "ls", "--format=json", filter.data), "volume", deadline,
+                 err);
+    for (size_t i = 0; rc == 0 && i < spec->kept_count; i++) {
+        rc = find_ours(&item, list, "volume", spec->kept[i].name, spec->kept[i].owner, err);
+        if (rc == REPOSBX_ENOTFOUND)
+            rc = rsbx_store_gone(spec->kept[i].name, err);
+    }
+    return rc;
+}
+
 static int podman_inspect(struct rsbx_slot_state *out, struct rsbx_provider *provider,
                           const char *slot, const char *session_id, struct rsbx_deadline deadline,
                           reposbx_error *err)
@@ -465,8 +494,10 @@ static int podman_launch(struct rsbx_provider *provider, const struct rsbx_slot_
     reposbx_error first = REPOSBX_ERROR_INIT;
     bool unanswered = false;
     int looked;
-    int rc = REPOSBX_OK;
+    int rc = check_kept(podman, spec, deadline, err);
 
+    if (rc != 0)
+        return rc;
     if (spec->seccomp_profile != NULL)
         rc = make_file(profile, &fd, &first);
     if (rc == 0 && fd >= 0 &&

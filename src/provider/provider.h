@@ -28,6 +28,12 @@ struct rsbx_mount {
     bool writable;
 };
 
+/* A store that a session was given. Engines make one anew, empty, where a container names one that is gone. */
+struct rsbx_kept_store {
+    const char *name;
+    const char *owner; /* the session whose label it has; NULL: of any */
+};
+
 struct rsbx_seed_file {
     const char *path;   /* inside the container, without the leading '/'; a folder ends with '/' */
     uint32_t mode, uid, gid;
@@ -47,6 +53,8 @@ struct rsbx_slot_spec {
     const char *image_id;
     const struct rsbx_mount *mounts;
     size_t mount_count;
+    const struct rsbx_kept_store *kept;
+    size_t kept_count;
     uint32_t uid, gid;
     bool read_everything;         /* the one capability to read and search whatever the modes say */
     bool network;                 /* full egress; false: no interface but lo */
@@ -124,7 +132,7 @@ struct rsbx_provider_ops {
                 const struct rsbx_seed_file *files, size_t count, struct rsbx_deadline deadline,
                 reposbx_error *err);
     /* Makes and starts: the guest waits for its greeting. A limit that the provider says it will
-     * ignore is REPOSBX_EPOLICY. */
+     * ignore is REPOSBX_EPOLICY, one of spec->kept that is not there any more REPOSBX_EPOISONED. */
     int (*launch)(struct rsbx_provider *provider, const struct rsbx_slot_spec *spec,
                   struct rsbx_deadline deadline, reposbx_error *err);
     /* `lower`, when not NULL, gives the waiting slot other limits before it is connected to. */

@@ -122,13 +122,16 @@ static void remove_slot(struct rsbx_session *session, const char *name)
 }
 
 /* A slot that cannot be made is not a fault: the next request makes its own, and tells why it
- * cannot. */
+ * cannot. That a store is gone is one, since that request may be for a slot that mounts another. */
 static void make_slot(struct rsbx_session *session, const struct rsbx_slot_want *want,
                       const char *name)
 {
-    int rc = rsbx_slot_launch(session, want, name, NULL);
+    reposbx_error why = REPOSBX_ERROR_INIT;
+    int rc = rsbx_slot_launch(session, want, name, &why);
 
     RSBX_FAULT("keeper.launched");
+    if (rc == REPOSBX_EPOISONED)
+        report_fault(session, &why);
     if (rc == 0)
         rc = rsbx_journal_stage(session, name, RSBX_STAGE_READY, NULL);
     if (rc != 0)

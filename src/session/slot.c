@@ -108,6 +108,22 @@ static size_t fill_mounts(struct rsbx_mount mounts[MAX_MOUNTS], const struct sto
     return count;
 }
 
+/* All that a whole session has, also what the slot does not mount: an overlay's layers are beneath it. */
+static size_t fill_kept(struct rsbx_kept_store kept[MAX_MOUNTS], const struct store_names *names,
+                        const struct rsbx_session *session)
+{
+    size_t count = 0;
+
+    if (strcmp(rsbx_session_state(session), "ready") != 0)
+        return 0;
+    kept[count++] = (struct rsbx_kept_store){ names->guest, NULL };
+    kept[count++] = (struct rsbx_kept_store){ names->baseline, session->baseline_owner };
+    if (rsbx_session_overlay(session))
+        kept[count++] = (struct rsbx_kept_store){ names->upper, session->id };
+    kept[count++] = (struct rsbx_kept_store){ names->workspace, session->id };
+    return count;
+}
+
 static struct rsbx_slot_limits slot_limits(const reposbx_limits *limits)
 {
     return (struct rsbx_slot_limits){ .cpus = limits->cpus,
@@ -149,11 +165,14 @@ int rsbx_slot_launch(struct rsbx_session *session, const struct rsbx_slot_want *
 {
     struct store_names names;
     struct rsbx_mount mounts[MAX_MOUNTS];
+    struct rsbx_kept_store kept[MAX_MOUNTS];
     struct rsbx_slot_spec spec = make_spec(session, want, name);
 
     name_stores(&names, session);
     spec.mounts = mounts;
     spec.mount_count = fill_mounts(mounts, &names, want);
+    spec.kept = kept;
+    spec.kept_count = fill_kept(kept, &names, session);
     return session->provider->ops->launch(session->provider, &spec,
                                           rsbx_session_deadline(session, RSBX_ENGINE_CALL_MS), err);
 }
@@ -315,6 +334,7 @@ static int take_waiting(struct rsbx_slot *slot, struct rsbx_session *session,
 static int make_new(struct rsbx_slot *slot, struct rsbx_session *session,
                     const struct rsbx_slot_want *want, reposbx_error *err)
 {
+    reposbx_error why = REPOSBX_ERROR_INIT;
     int rc = rsbx_slot_plan(slot->name, session, want, err);
 
     if (rc == 0)
@@ -323,8 +343,10 @@ static int make_new(struct rsbx_slot *slot, struct rsbx_session *session,
         rc = rsbx_journal_sync(session, err);
     if (rc != 0)
         return rc;
-    rc = rsbx_slot_launch(session, want, slot->name, err);
+    rc = rsbx_slot_launch(session, want, slot->name, err != NULL ? err : &why);
     RSBX_FAULT("slot.launched");
+    if (rc == REPOSBX_EPOISONED)
+        rsbx_session_poison(session, err != NULL ? err->message : why.message);
     if (rc == 0)
         rc = greet(slot, session, want, false, err);
     if (rc != 0) {

@@ -16,6 +16,15 @@ podman*)
     containers() { ask_podman ps --all --format '{{.Names}}' | grep -c -- "$1"; }
     volumes() { ask_podman volume ls --format '{{.Name}}' | grep -c -- "$1"; }
     kill_container() { ask_podman kill --signal KILL "$1" >/dev/null; }
+    # lose NAME…: removes volumes behind the back of whoever needs them, with every container that holds one.
+    lose() {
+        local name
+        for name in "$@"; do
+            ask_podman ps --all --quiet --filter "volume=$name" | xargs -r "${engine_program:-podman}" \
+                "${engine_flags[@]}" rm --force --time=0 >/dev/null
+            ask_podman volume rm "$name" >/dev/null
+        done
+    }
     ;;
 *)
     ask_docker() {
@@ -29,5 +38,14 @@ podman*)
         ask_docker GET volumes | jq --arg text "$1" '[.Volumes // [] | .[].Name | select(contains($text))] | length'
     }
     kill_container() { ask_docker POST "containers/$1/kill" >/dev/null; }
+    lose() {
+        local name container
+        for name in "$@"; do
+            ask_docker GET 'containers/json?all=1' |
+                jq -r --arg name "$name" '.[] | select(any(.Mounts[]; .Name == $name)) | .Id' |
+                while read -r container; do ask_docker DELETE "containers/$container?force=1"; done
+            ask_docker DELETE "volumes/$name"
+        done
+    }
     ;;
 esac

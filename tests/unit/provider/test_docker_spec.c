@@ -94,9 +94,11 @@ static void mounts_are_volumes_only(void **state)
     (void)state;
     assert_list(json_object_get(body, "HostConfig"), "Mounts",
                 "[{\"Type\":\"volume\",\"Source\":\"sbx-1-guest\",\"Target\":\"/reposbx/guest\","
-                "\"ReadOnly\":true,\"VolumeOptions\":{\"NoCopy\":true}},"
+                "\"ReadOnly\":true,\"VolumeOptions\":{\"NoCopy\":true,"
+                "\"Labels\":{\"reposbx.lost\":\"yes\"}}},"
                 "{\"Type\":\"volume\",\"Source\":\"sbx-1-workspace\",\"Target\":\"/workspace\","
-                "\"ReadOnly\":false,\"VolumeOptions\":{\"NoCopy\":true}}]");
+                "\"ReadOnly\":false,\"VolumeOptions\":{\"NoCopy\":true,"
+                "\"Labels\":{\"reposbx.lost\":\"yes\"}}}]");
     assert_list(json_object_get(body, "HostConfig"), "Tmpfs",
                 "{\"/tmp\":\"rw,nosuid,nodev,noexec,mode=1777,uid=65532,gid=65532,size=1048576\","
                 "\"/run\":\"rw,nosuid,nodev,noexec,mode=1777,uid=65532,gid=65532,size=2097152\"}");
