@@ -87,6 +87,12 @@ int rsbx_fingerprint_new(struct rsbx_fingerprint **out, const char *const *exclu
     return REPOSBX_OK;
 }
 
+int rsbx_fail_outside(const char *path, reposbx_error *err)
+{
+    return rsbx_fail(err, REPOSBX_EPOLICY,
+                     "symlink %s leads outside the repository, which has no fingerprint then", path);
+}
+
 static int feed_entry(struct rsbx_fingerprint *fp, const struct rsbx_source_event *event,
                       reposbx_error *err)
 {
@@ -96,9 +102,7 @@ static int feed_entry(struct rsbx_fingerprint *fp, const struct rsbx_source_even
     if (fp->left > 0 || event->path_length > RSBX_MAX_PATH_BYTES)
         return rsbx_fail(err, REPOSBX_EINVALID, "an entry before the content of the one before");
     if (event->mode == RSBX_MODE_LINK && event->link_state == RSBX_TARGET_OUTSIDE && !ignored)
-        return rsbx_fail(err, REPOSBX_EPOLICY,
-                         "symlink %s leads outside the repository, which has no fingerprint then",
-                         event->path);
+        return rsbx_fail_outside(event->path, err);
     fp->link = event->mode == RSBX_MODE_LINK;
     /* A link to a folder is left out of the fingerprint. */
     fp->skipped = ignored || (fp->link && event->link_state == RSBX_TARGET_FOLDER);

@@ -194,6 +194,11 @@ int rsbx_target_resolve(enum rsbx_target_state *state, struct rsbx_leaf **file,
                       const char *target, rsbx_target_reader target_of, void *payload,
                       reposbx_error *err);
 
+/* ---- fingerprint.c ---- */
+
+/* The refusal of a link that leads outside; the code. */
+int rsbx_fail_outside(const char *path, reposbx_error *err);
+
 /* ---- pattern.c ---- */
 
 /* A path pattern of an attributes file, compiled. Matching is linear in pattern times text. */

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "guest/fingerprint.h"
 
 #include "base/banned.h"
 
@@ -21,7 +22,6 @@ struct reader {
     struct rsbx_listing listing;
     struct rsbx_wire wire;
     struct rsbx_buf content; /* plain folders */
-    uint64_t linked_bytes;
 };
 
 static int check_head(const struct reader *reader, bool again, reposbx_error *err)
@@ -157,13 +157,42 @@ static int read_target(char out[RSBX_MAX_TARGET_BYTES + 1], void *payload, struc
     return REPOSBX_OK;
 }
 
+/* What a kept link leads to must be bounded, and must not be outside: the fingerprint has no form for
+ * that. *linked_bytes counts what links lead to: the same file behind many is many times its bytes. */
+static int check_link(uint64_t *linked_bytes, struct reader *reader, struct rsbx_leaf *leaf,
+                      reposbx_error *err)
+{
+    const struct rsbx_source_options *options = reader->options;
+    char target[RSBX_MAX_TARGET_BYTES + 1];
+    char path[RSBX_MAX_PATH_BYTES + 1];
+    enum rsbx_target_state state = RSBX_TARGET_NONE;
+    struct rsbx_leaf *file = NULL;
+    size_t length;
+    int rc = read_target(target, reader, leaf, err);
+
+    if (rc == 0)
+        rc = rsbx_target_resolve(&state, &file, &reader->listing, leaf, target, read_target, reader,
+                                 err);
+    if (rc != 0)
+        return rc;
+    length = rsbx_leaf_path(path, &reader->listing, leaf);
+    if (state == RSBX_TARGET_OUTSIDE &&
+        !rsbx_fp_skipped(path, length, options->excludes, options->exclude_count))
+        return rsbx_fail_outside(path, err);
+    *linked_bytes += file != NULL ? file->size : 0;
+    if (*linked_bytes > options->max_bytes)
+        return rsbx_fail(err, REPOSBX_EPOLICY, "symlinks lead to more than %llu bytes together",
+                         (unsigned long long)options->max_bytes);
+    return REPOSBX_OK;
+}
+
 static int check_links(struct reader *reader, reposbx_error *err)
 {
-    char target[RSBX_MAX_TARGET_BYTES + 1];
+    uint64_t linked_bytes = 0;
 
     for (size_t i = 0; i < reader->listing.leaf_count; i++) {
         struct rsbx_leaf *leaf = &reader->listing.leaves[i];
-        int rc = leaf->mode == RSBX_MODE_LINK ? read_target(target, reader, leaf, err) : 0;
+        int rc = leaf->mode == RSBX_MODE_LINK ? check_link(&linked_bytes, reader, leaf, err) : 0;
 
         if (rc != 0)
             return rc;
@@ -181,14 +210,8 @@ static int send_link(struct reader *reader, struct rsbx_wire_entry *entry, struc
     if (rc == 0)
         rc = rsbx_target_resolve(&entry->link_state, &file, &reader->listing, leaf, target,
                                read_target, reader, err);
-    if (rc == 0 && file != NULL) {
-        /* The same file behind many links is many times its bytes. */
-        reader->linked_bytes += file->size;
-        if (reader->linked_bytes > reader->options->max_bytes)
-            return rsbx_fail(err, REPOSBX_EPOLICY, "symlinks lead to more than %llu bytes together",
-                             (unsigned long long)reader->options->max_bytes);
+    if (rc == 0 && file != NULL)
         rc = read_leaf(&entry->linked, &entry->linked_length, reader, file, err);
-    }
     if (rc != 0)
         return rc;
     entry->bytes = target;
@@ -238,9 +261,10 @@ static int send_empty_folders(struct reader *reader, reposbx_error *err)
 
 static int stream(struct reader *reader, const struct rsbx_buf *commit, reposbx_error *err)
 {
-    int rc = check_links(reader, err);
+    int rc;
 
     rsbx_listing_mark_streamed(&reader->listing);
+    rc = check_links(reader, err);
     if (rc == 0)
         rc = rsbx_wire_facts(&reader->wire, reader->listing.files, reader->listing.bytes,
                              commit->data, commit->length, err);
