@@ -75,6 +75,8 @@ struct rsbx_deadline rsbx_session_deadline(const struct rsbx_session *session, u
 int rsbx_session_folder(struct rsbx_session **out, struct rsbx_state *state, const char *id,
                         bool make, reposbx_error *err);
 int rsbx_session_take_lock(struct rsbx_session *session, reposbx_error *err);
+/* A session keeps the engine that its documents name, whatever the caller's default is now. */
+int rsbx_session_own_engine(struct rsbx_session *session, reposbx_error *err);
 int rsbx_session_save(struct rsbx_session *session, const char *name, const json_t *document,
                       reposbx_error *err);
 int rsbx_session_load(json_t **out, int dir_fd, const char *name, reposbx_error *err);

@@ -30,8 +30,7 @@ static int load_documents(struct rsbx_session *session, reposbx_error *err)
     return REPOSBX_OK;
 }
 
-/* A session keeps the engine that it was made on, whatever the caller's default is now. */
-static int own_engine(struct rsbx_session *session, reposbx_error *err)
+int rsbx_session_own_engine(struct rsbx_session *session, reposbx_error *err)
 {
     const char *engine = json_string_value(json_object_get(session->spec, "engine"));
     char *copy = engine != NULL ? strdup(engine) : NULL;
@@ -95,7 +94,7 @@ int rsbx_session_open(struct rsbx_session **out, struct rsbx_state *state, const
     if (rc == 0)
         rc = load_documents(session, err);
     if (rc == 0)
-        rc = own_engine(session, err);
+        rc = rsbx_session_own_engine(session, err);
     if (rc == 0)
         rc = own_stores(session, err);
     if (rc == 0)

@@ -180,12 +180,49 @@ static bool is_young(const struct rsbx_state *state, const char *id)
            time(NULL) - facts.st_mtime < YOUNG_SECONDS;
 }
 
-/* A folder whose documents cannot be read: half made, or damaged. */
+/* Whether a document is missing or is none. What merely could not be read now is not lost. */
+static bool is_lost(const struct rsbx_session *session, const char *name, int rc)
+{
+    struct stat facts;
+
+    if (rc == REPOSBX_ENOTFOUND || rc == REPOSBX_EMALFORMED)
+        return true;
+    return rc != 0 && fstatat(session->dir_fd, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+           !S_ISREG(facts.st_mode);
+}
+
+/* Whether a session that cannot be opened is half made or damaged. One that a disk gives no answer about,
+ * or that says what only another version knows, may be in use. */
+static bool is_remains(struct rsbx_session *session)
+{
+    int rc = rsbx_session_load(&session->spec, session->dir_fd, "spec.json", NULL);
+
+    if (rc != 0)
+        return is_lost(session, "spec.json", rc);
+    rc = rsbx_session_load(&session->metadata, session->dir_fd, "metadata.json", NULL);
+    if (rc != 0)
+        return is_lost(session, "metadata.json", rc);
+    return !json_is_object(session->spec) || !json_is_object(session->metadata) ||
+           strcmp(rsbx_session_state(session), "creating") == 0;
+}
+
+/* Whether something was done: the log is then all that tells of it. */
+static bool has_records(const struct rsbx_session *session)
+{
+    struct stat facts;
+
+    return fstatat(session->dir_fd, "audit/events.jsonl", &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+           facts.st_size > 0;
+}
+
+/* A folder that is no session: half made, or damaged. `why` is what opening it said. */
 static int reap_remains(struct reaping *reaping, struct rsbx_state *state, const char *id,
-                        bool young, reposbx_error *err)
+                        bool young, const reposbx_error *why, reposbx_error *err)
 {
     RSBX_AUTO(rsbx_session) struct rsbx_session *session = NULL;
     size_t failed = reaping->report->failed;
+    size_t count = reaping->report->count;
+    bool keep;
     int rc = rsbx_session_folder(&session, state, id, false, err);
 
     if (rc == 0)
@@ -194,14 +231,22 @@ static int reap_remains(struct reaping *reaping, struct rsbx_state *state, const
         return rc == REPOSBX_EBUSY ? REPOSBX_OK : rc;
     if (young)
         return REPOSBX_OK;
+    if (!is_remains(session))
+        return tell(reaping, id, "session", "", why->message, err);
+    if (json_is_string(json_object_get(session->spec, "engine")))
+        rc = rsbx_session_own_engine(session, err);
+    if (rc != 0)
+        return rc;
+    keep = has_records(session) && strcmp(rsbx_session_state(session), "creating") != 0;
     rc = reap_objects(reaping, session, true, err);
-    if (rc == 0 && reaping->report->failed == failed) {
-        if (!reaping->dry_run)
-            rc = rsbx_session_forget(state, id, err);
-        if (rc == 0)
-            rc = tell(reaping, id, "session", "", NULL, err);
-    }
-    return rc;
+    if (rc != 0 || reaping->report->failed != failed)
+        return rc;
+    /* Of a folder that is kept for its log nothing is told once all else is gone. */
+    if (keep && reaping->report->count == count)
+        return REPOSBX_OK;
+    if (!keep && !reaping->dry_run)
+        rc = rsbx_session_forget(state, id, err);
+    return rc == 0 ? tell(reaping, id, "session", "", NULL, err) : rc;
 }
 
 /* Ends a session that is over: closed when it had been whole, forgotten when it was never ready. */
@@ -236,7 +281,7 @@ static int reap_one(struct reaping *reaping, const char *id, reposbx_error *err)
         (rc == REPOSBX_ENOTFOUND && faccessat(reaping->state->sessions_fd, id, F_OK, 0) != 0))
         return REPOSBX_OK;
     if (rc != 0)
-        return reap_remains(reaping, reaping->state, id, young, err);
+        return reap_remains(reaping, reaping->state, id, young, &why, err);
     state = rsbx_session_state(session);
     if (strcmp(state, "closed") == 0)
         return reap_objects(reaping, session, true, err);

@@ -238,6 +238,44 @@ static void what_is_not_ours_is_told_once(void **state)
     BEHAVE(here, .linger_ms = 0);
 }
 
+static void edit_state(struct fake_place *here, const char *script)
+{
+    const char *argv[] = { "sh", "-c", script, NULL };
+
+    assert_int_equal(place_run(NULL, NULL, here->place.state, argv), 0);
+}
+
+/* What another version wrote may be in use; what is damaged is cleared up, but not the log of what was done. */
+static void what_cannot_be_read_keeps_its_log(void **state)
+{
+    struct fake_place *here = *state;
+    reposbx_session *session = fake_place_session(here, NULL);
+    reposbx_reap_report report = { NULL, 0, 0 };
+    size_t objects;
+
+    reposbx_session_free(session);
+    objects = fake_docker_left(here->fake);
+    edit_state(here, "cd sessions/* && cp metadata.json ../../whole && "
+                     "sed 's/\"policy\":{/&\"later\":1,/' ../../whole > metadata.json");
+    assert_int_equal(reposbx_reap(&report, here->place.provider, 0, NULL), 0);
+    assert_int_equal(report.count, 1);
+    assert_int_equal(report.failed, 1);
+    assert_non_null(strstr(report.items[0].detail, "later"));
+    reposbx_reap_report_dispose(&report);
+    assert_int_equal(fake_docker_left(here->fake), objects);
+    edit_state(here, "cd sessions/* && head -c 20 ../../whole > metadata.json");
+    assert_int_equal(reposbx_reap(&report, here->place.provider, 0, NULL), 0);
+    assert_true(report.count > 1);
+    assert_int_equal(report.failed, 0);
+    reposbx_reap_report_dispose(&report);
+    assert_int_equal(fake_docker_left(here->fake), 0);
+    edit_state(here, "grep -q sandbox_created sessions/*/audit/events.jsonl");
+    assert_int_equal(reposbx_reap(&report, here->place.provider, 0, NULL), 0);
+    assert_int_equal(report.count, 0);
+    reposbx_reap_report_dispose(&report);
+    edit_state(here, "rm -r sessions/* whole");
+}
+
 /* What a keeper could not remove poisons the session until it is closed, and not beyond. */
 static void what_is_cleared_up_stays_closed(void **state)
 {
@@ -520,6 +558,7 @@ int main(void)
         CASE(a_foreign_volume_is_left_alone),
         CASE(what_cannot_be_removed_is_named),
         CASE(what_is_not_ours_is_told_once),
+        CASE(what_cannot_be_read_keeps_its_log),
         CASE(what_is_cleared_up_stays_closed),
         CASE(an_unanswered_volume_is_looked_up),
         CASE(an_unanswered_container_is_looked_up),
