@@ -335,7 +335,9 @@ int rsbx_session_begin(struct rsbx_session **out, struct rsbx_state *state, repo
         return rc;
     rsbx_hex(id + 4, salt, sizeof salt);
     rc = rsbx_session_folder(out, state, id, true, err);
-    return rc == 0 ? rsbx_session_take_lock(*out, err) : rc;
+    if (rc == 0)
+        rc = rsbx_session_take_lock(*out, err);
+    return rc == 0 ? rsbx_keepers_make(*out, err) : rc;
 }
 
 int rsbx_session_write_rest(struct rsbx_session *session, struct rsbx_state *state,

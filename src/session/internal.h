@@ -134,6 +134,8 @@ void rsbx_keeper_done(struct rsbx_keeper *keeper);
 int rsbx_keeper_finish(struct rsbx_session *session, int keepers_fd,
                        int (*finish)(struct rsbx_session *session, reposbx_error *err),
                        reposbx_error *err);
+/* Makes the keepers' lock. Later there may be no room for it, and what clears up needs it. */
+int rsbx_keepers_make(const struct rsbx_session *session, reposbx_error *err);
 /* Whether any keeper of the session is alive. */
 bool rsbx_keepers_alive(const struct rsbx_session *session);
 /* Waits for all of them, and keeps new ones away until the descriptor is closed. */

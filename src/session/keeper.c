@@ -53,6 +53,13 @@ static int open_lock(const struct rsbx_session *session)
     return openat(session->dir_fd, "keepers", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
+int rsbx_keepers_make(const struct rsbx_session *session, reposbx_error *err)
+{
+    RSBX_AUTO(rsbx_fd) int fd = open_lock(session);
+
+    return fd >= 0 ? REPOSBX_OK : rsbx_fail_errno(err, REPOSBX_EIO, "cannot make the keepers' lock");
+}
+
 bool rsbx_keepers_alive(const struct rsbx_session *session)
 {
     RSBX_AUTO(rsbx_fd) int fd = open_lock(session);

@@ -160,12 +160,27 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv > /dev/null &&
 fi
 expect 64 --engine tcp://127.0.0.1:1 "${create[@]}"
 
+as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi; }
+
+# ---- E5: a disk on which no file can be made any more; what a creation made goes all the same ----
+full=$scratch/full
+mkdir "$full"
+if as_root mount -t tmpfs -o "size=1m,mode=700,uid=$(id -u)" reposbx-full "$full" 2> /dev/null; then
+    for files in 12 14 16 18; do
+        as_root mount -o "remount,size=1m,nr_inodes=$files" "$full"
+        run --state-dir "$full/$files" "${create[@]}"
+        is "a create with $files files" "$code" 74
+        is "sessions left with $files files" "$(ls "$full/$files/sessions")" ''
+        rm -rf "${full:?}/$files"
+    done
+    as_root umount "$full"
+fi
+
 # ---- C5: the engine goes away under a command ----
 if [ "$(id -u)" -ne 0 ] && ! sudo -n true 2> /dev/null; then
     skip "an engine of its own needs root"
 fi
 own=$scratch/engine
-as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi; }
 stop_own() {
     "$engine_script" stop --purge "$own" > /dev/null 2>&1
     sweep
