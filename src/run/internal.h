@@ -184,6 +184,9 @@ bool rsbx_run_fits_wasm(const struct rsbx_run_order *order, const reposbx_policy
 /* Whether what waits for jobs of a language is a module's process and no container. */
 bool rsbx_run_waits_as_wasm(const char *address, const struct rsbx_run_language *language,
                             const reposbx_policy *policy);
+/* REPOSBX_EPOLICY when the policy demands WebAssembly: no flag and no other engine widens that. */
+int rsbx_run_refuse_container(const struct rsbx_run_language *language, const reposbx_policy *policy,
+                              reposbx_error *err);
 /* REPOSBX_EUNAVAILABLE: what is demanded is not ready, and why. */
 int rsbx_run_not_ready(const reposbx_error *why, reposbx_error *err);
 

@@ -24,6 +24,17 @@ bool rsbx_run_waits_as_wasm(const char *address, const struct rsbx_run_language 
             policy->network == RSBX_NETWORK_NONE && strcmp(language->name, "python") == 0);
 }
 
+int rsbx_run_refuse_container(const struct rsbx_run_language *language, const reposbx_policy *policy,
+                              reposbx_error *err)
+{
+    if (policy->wasm != RSBX_WASM_REQUIRE || strcmp(language->name, "python") != 0)
+        return REPOSBX_OK;
+    (void)rsbx_fail(err, REPOSBX_EPOLICY, "run.wasm: the policy demands WebAssembly for python, which has no "
+                                          "network, inputs or environment to give");
+    rsbx_hint(err, "leave --engine and $REPOSBX_ENGINE out, or use a policy whose run.wasm is \"prefer\"");
+    return REPOSBX_EPOLICY;
+}
+
 int rsbx_run_not_ready(const reposbx_error *why, reposbx_error *err)
 {
     (void)rsbx_fail(err, REPOSBX_EUNAVAILABLE, "WebAssembly is demanded and not ready: %s",
@@ -42,7 +53,7 @@ int rsbx_run_route(enum rsbx_run_route *out, const char *address,
 
     *out = RSBX_ROUTE_CONTAINER;
     if (!asked && strcmp(address, "auto") != 0)
-        return REPOSBX_OK;
+        return rsbx_run_refuse_container(order->language, policy, err);
     if (asked && (!fits || policy->wasm == RSBX_WASM_NEVER)) {
         (void)rsbx_fail(err, REPOSBX_EPOLICY, "engine: WebAssembly runs only python without network, "
                                               "inputs and environment, where the policy lets it");
@@ -50,7 +61,7 @@ int rsbx_run_route(enum rsbx_run_route *out, const char *address,
         return REPOSBX_EPOLICY;
     }
     if (!fits || policy->wasm == RSBX_WASM_NEVER)
-        return REPOSBX_OK;
+        return rsbx_run_refuse_container(order->language, policy, err);
     if (wasm_code == REPOSBX_OK) {
         *out = RSBX_ROUTE_WASM;
         return REPOSBX_OK;

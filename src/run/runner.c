@@ -344,8 +344,10 @@ static int start_container(struct rsbx_warm *out, struct rsbx_runner *runner,
 {
     struct rsbx_run_engine *engine;
     struct rsbx_live *live;
-    int rc = rsbx_check_image_reference(runner->policy, rsbx_run_image(language, runner->policy), err);
+    int rc = rsbx_run_refuse_container(language, runner->policy, err);
 
+    if (rc == 0)
+        rc = rsbx_check_image_reference(runner->policy, rsbx_run_image(language, runner->policy), err);
     if (rc == 0)
         rc = rsbx_runner_engine(&engine, &live, runner, cancel_fd, err);
     return rc == 0 ? rsbx_warm_make(out, runner, engine, live, language, limits, "warm", cancel_fd,

@@ -50,8 +50,30 @@ static void python_alone_goes_to_wasm_when_it_is_ready(void **state)
     assert_int_equal(where, RSBX_ROUTE_CONTAINER);
     assert_int_equal(route(&where, "auto", "never", &spec, true), 0);
     assert_int_equal(where, RSBX_ROUTE_CONTAINER);
-    assert_int_equal(route(&where, "podman", "require", &spec, true), 0);
+    assert_int_equal(route(&where, "podman", "prefer", &spec, true), 0);
     assert_int_equal(where, RSBX_ROUTE_CONTAINER);
+}
+
+/* Neither a named engine nor an input that a module cannot have makes a way around it. */
+static void what_is_demanded_has_no_way_around_it(void **state)
+{
+    static const char *const engines[] = { "podman", "docker", "unix:///engine.sock" };
+    const reposbx_run_input input = { "a", "x", 1 };
+    reposbx_exec_spec spec = REPOSBX_EXEC_SPEC_INIT;
+    reposbx_exec_spec bash = REPOSBX_EXEC_SPEC_INIT;
+    enum rsbx_run_route where;
+
+    (void)state;
+    bash.language = "bash";
+    for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++) {
+        assert_int_equal(route(&where, engines[i], "require", &spec, true), REPOSBX_EPOLICY);
+        assert_int_equal(route(&where, engines[i], "require", &bash, true), 0);
+        assert_int_equal(where, RSBX_ROUTE_CONTAINER);
+    }
+    spec.inputs = &input;
+    spec.input_count = 1;
+    assert_int_equal(route(&where, "auto", "require", &spec, true), REPOSBX_EPOLICY);
+    assert_int_equal(route(&where, "auto", "require", &bash, true), 0);
 }
 
 static void what_is_demanded_and_not_ready_is_an_error(void **state)
@@ -82,7 +104,7 @@ static void other_jobs_go_to_a_container(void **state)
     specs[2].env = env;
     specs[2].env_count = 1;
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(route(&where, "auto", "require", &specs[i], true), 0);
+        assert_int_equal(route(&where, "auto", "prefer", &specs[i], true), 0);
         assert_int_equal(where, RSBX_ROUTE_CONTAINER);
         assert_int_equal(route(&where, "wasm", "prefer", &specs[i], true), REPOSBX_EPOLICY);
     }
@@ -119,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(python_alone_goes_to_wasm_when_it_is_ready),
         cmocka_unit_test(what_is_demanded_and_not_ready_is_an_error),
+        cmocka_unit_test(what_is_demanded_has_no_way_around_it),
         cmocka_unit_test(other_jobs_go_to_a_container),
         cmocka_unit_test(what_waits_is_what_is_named_or_demanded),
     };
