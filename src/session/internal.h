@@ -144,6 +144,8 @@ int rsbx_keepers_wait(int *out_fd, const struct rsbx_session *session, uint64_t 
 
 /* -- metadata.c -- */
 const char *rsbx_session_state(const struct rsbx_session *session);
+/* Whether this version knows what a state means. */
+bool rsbx_session_state_known(const char *state);
 int rsbx_session_set_state(struct rsbx_session *session, const char *state, const char *reason,
                            reposbx_error *err);
 /* Marks the session as fit for close and reap only; keeps the first reason. Never fails: what

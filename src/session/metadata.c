@@ -20,6 +20,17 @@ const char *rsbx_session_state(const struct rsbx_session *session)
     return state != NULL ? state : "poisoned";
 }
 
+bool rsbx_session_state_known(const char *state)
+{
+    static const char *const states[] = { "creating", "ready", "closed", "poisoned" };
+
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+        if (strcmp(state, states[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool rsbx_session_overlay(const struct rsbx_session *session)
 {
     const char *mode = json_string_value(json_object_get(session->metadata, "workspace"));

@@ -285,6 +285,10 @@ static int reap_one(struct reaping *reaping, const char *id, reposbx_error *err)
     state = rsbx_session_state(session);
     if (strcmp(state, "closed") == 0)
         return reap_objects(reaping, session, true, err);
+    if (!rsbx_session_state_known(state)) {
+        (void)rsbx_fail(&why, REPOSBX_EIO, "its state \"%.100s\" is none that this version knows", state);
+        return tell(reaping, id, "session", "", why.message, err);
+    }
     rc = rsbx_session_expired(&expired, session->metadata, session->spec, err);
     if (rc != 0)
         return rc;

@@ -254,6 +254,8 @@ static void what_cannot_be_read_keeps_its_log(void **state)
     size_t objects;
 
     reposbx_session_free(session);
+    /* Until its keepers have ended, who make and remove containers. */
+    edit_state(here, "flock -w 600 sessions/*/keepers true");
     objects = fake_docker_left(here->fake);
     edit_state(here, "cd sessions/* && cp metadata.json ../../whole && "
                      "sed 's/\"policy\":{/&\"later\":1,/' ../../whole > metadata.json");
@@ -261,6 +263,15 @@ static void what_cannot_be_read_keeps_its_log(void **state)
     assert_int_equal(report.count, 1);
     assert_int_equal(report.failed, 1);
     assert_non_null(strstr(report.items[0].detail, "later"));
+    reposbx_reap_report_dispose(&report);
+    assert_int_equal(fake_docker_left(here->fake), objects);
+    /* A state of a version to come, too. */
+    edit_state(here, "cd sessions/* && sed 's/\"state\":\"ready\"/\"state\":\"paused\"/' ../../whole > metadata.json "
+                     "&& grep -q paused metadata.json");
+    assert_int_equal(reposbx_reap(&report, here->place.provider, 0, NULL), 0);
+    assert_int_equal(report.count, 1);
+    assert_int_equal(report.failed, 1);
+    assert_non_null(strstr(report.items[0].detail, "paused"));
     reposbx_reap_report_dispose(&report);
     assert_int_equal(fake_docker_left(here->fake), objects);
     edit_state(here, "cd sessions/* && head -c 20 ../../whole > metadata.json");
