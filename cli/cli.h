@@ -30,7 +30,9 @@ struct rsbx_cli_list {
 enum rsbx_cli_kind {
     RSBX_CLI_FLAG,    /* int, counted up */
     RSBX_CLI_TEXT,    /* const char *, not empty */
+    RSBX_CLI_WORD,    /* const char *; the library judges the empty one, too */
     RSBX_CLI_LIST,    /* struct rsbx_cli_list of not empty values */
+    RSBX_CLI_WORDS,   /* struct rsbx_cli_list; as for RSBX_CLI_WORD */
     RSBX_CLI_COUNT,   /* uint64_t > 0; 0: not given */
     RSBX_CLI_NUMBER,  /* double > 0, finite; 0.0: not given */
     RSBX_CLI_FD       /* int > 0, an open descriptor; 0: not given */
@@ -149,9 +151,9 @@ struct rsbx_cli_source {
     { "repo", 0, RSBX_CLI_TEXT, offsetof(TYPE, source.repo), "DIR", \
       "Top folder of the Git repository; its HEAD must be at the revision." }
 #define RSBX_CLI_SOURCE_ROWS(TYPE) \
-    { "platform", 0, RSBX_CLI_TEXT, offsetof(TYPE, source.platform), "OS/ARCH", \
+    { "platform", 0, RSBX_CLI_WORD, offsetof(TYPE, source.platform), "OS/ARCH", \
       "Platform of the image, such as linux/amd64. Default: the engine's own." }, \
-    { "task-id", 0, RSBX_CLI_TEXT, offsetof(TYPE, source.task_id), "ID", \
+    { "task-id", 0, RSBX_CLI_WORD, offsetof(TYPE, source.task_id), "ID", \
       "A name of the caller's for this session, kept in its metadata and log." }, \
     { "workspace", 0, RSBX_CLI_TEXT, offsetof(TYPE, source.workspace), "auto|overlay|copy", \
       "How the workspace is made. Default: as the policy says." }
@@ -167,7 +169,7 @@ struct rsbx_cli_wishes {
     uint64_t memory, pids;
 };
 #define RSBX_CLI_COMMAND_ROWS(TYPE) \
-    { "cwd", 'w', RSBX_CLI_TEXT, offsetof(TYPE, wishes.cwd), "PATH", \
+    { "cwd", 'w', RSBX_CLI_WORD, offsetof(TYPE, wishes.cwd), "PATH", \
       "Folder below the workspace to run in. Default: the workspace itself." }, \
     { "env", 'e', RSBX_CLI_LIST, offsetof(TYPE, wishes.env), "NAME=VALUE", \
       "Set a variable. Nothing of this shell's environment goes in, and names that look like " \

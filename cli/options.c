@@ -123,7 +123,7 @@ int rsbx_cli_count(uint64_t *out, const char *field, const char *text, reposbx_e
     unsigned long long value;
 
     if (!is_decimal(text) && !is_nan_or_infinity(text))
-        return rsbx_cli_set(err, REPOSBX_EINVALID, "%s: '%s' is not a number", field, text);
+        return rsbx_cli_set(err, REPOSBX_EINVALID, "%s: '%s' is not a number: digits alone, no unit", field, text);
     errno = 0;
     value = strtoull(text, NULL, 10);
     if (text[strspn(text, "0123456789")] != '\0' || errno != 0 || value == 0)
@@ -165,17 +165,21 @@ static void append(struct rsbx_cli_list *list, const char *text)
 
 static int store(const struct target *target, const char *text, reposbx_error *err)
 {
-    if (target->option->kind != RSBX_CLI_FLAG && text[0] == '\0')
+    const enum rsbx_cli_kind kind = target->option->kind;
+
+    if (text[0] == '\0' && kind != RSBX_CLI_FLAG && kind != RSBX_CLI_WORD && kind != RSBX_CLI_WORDS)
         return rsbx_cli_set(err, REPOSBX_EINVALID, "%s: the value must not be empty",
                             target->shown);
-    switch (target->option->kind) {
+    switch (kind) {
     case RSBX_CLI_FLAG:
         ++*(int *)place(target);
         return 0;
     case RSBX_CLI_TEXT:
+    case RSBX_CLI_WORD:
         *(const char **)place(target) = text;
         return 0;
     case RSBX_CLI_LIST:
+    case RSBX_CLI_WORDS:
         append(place(target), text);
         return 0;
     case RSBX_CLI_COUNT:
@@ -369,7 +373,7 @@ void rsbx_cli_parsed_dispose(struct rsbx_cli_parsed *parsed, const struct rsbx_c
     const struct rsbx_cli_option *option = command == NULL ? NULL : command->options;
 
     for (; parsed->options != NULL && option != NULL && option->name != NULL; option++) {
-        if (option->kind == RSBX_CLI_LIST) {
+        if (option->kind == RSBX_CLI_LIST || option->kind == RSBX_CLI_WORDS) {
             struct target target = { option, parsed->options, NULL };
 
             free(((struct rsbx_cli_list *)place(&target))->items);

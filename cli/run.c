@@ -33,8 +33,10 @@ static int read_size(uint64_t *out, const char *text, reposbx_error *err)
         shift = unit != NULL ? (unsigned int)(unit - units + 1) * 10U : 64U;
         end++;
     }
-    if (end == NULL || *end != '\0' || shift > 30 || number == 0 || number > UINT64_MAX >> shift)
+    if (end == NULL || *end != '\0' || shift > 30 || number > UINT64_MAX >> shift)
         return rsbx_cli_set(err, REPOSBX_EINVALID, "--memory: %s is no size such as 256m", text);
+    if (number == 0)
+        return rsbx_cli_set(err, REPOSBX_EPOLICY, "--memory: %s is refused: it must be greater than zero", text);
     *out = (uint64_t)number << shift;
     return 0;
 }

@@ -134,17 +134,17 @@ static int run(const struct rsbx_cli_call *call)
 
 static const struct rsbx_cli_option table[] = {
     RSBX_CLI_REPO_ROW(struct options),
-    { "revision", 0, RSBX_CLI_TEXT, offsetof(struct options, source.revision), "SHA40",
+    { "revision", 0, RSBX_CLI_WORD, offsetof(struct options, source.revision), "SHA40",
       "The commit, 40 lower-case hex digits." },
     { "no-revision", 0, RSBX_CLI_FLAG, offsetof(struct options, no_revision), NULL,
       "Take DIR as a plain folder; only where the policy says require_source_revision=false." },
-    { "image", 0, RSBX_CLI_TEXT, offsetof(struct options, source.image), "REF",
+    { "image", 0, RSBX_CLI_WORD, offsetof(struct options, source.image), "REF",
       "The container image, on the policy's list: NAME@sha256:… or sha256:…" },
     { "policy", 0, RSBX_CLI_TEXT, offsetof(struct options, source.policy), "FILE|NAME",
       "A policy document or the name of a shipped one. Without it the default policy holds, which "
       "allows no image." },
     RSBX_CLI_SOURCE_ROWS(struct options),
-    { "exclude-subtree", 0, RSBX_CLI_LIST, offsetof(struct options, exclude), "PATH",
+    { "exclude-subtree", 0, RSBX_CLI_WORDS, offsetof(struct options, exclude), "PATH",
       "Leave PATH out of the source fingerprint (not of the copy). May be repeated." },
     { NULL, 0, RSBX_CLI_FLAG, 0, NULL, NULL },
 };

@@ -36,7 +36,11 @@ static void explain(const struct rsbx_cli *cli, const reposbx_exec_result *resul
 
     switch ((enum reposbx_exec_status)result->status) {
     case REPOSBX_EXITED:
-        if (result->exec_errno != 0)
+        if (result->exec_errno != 0 && result->argc == 1 && strchr(result->argv[0], ' ') != NULL)
+            rsbx_cli_note(cli, "cannot start %.200s: %s; it is one word here: give each argument as its own, "
+                               "or a shell's name, -c and the line",
+                          result->argv[0], strerror(result->exec_errno));
+        else if (result->exec_errno != 0)
             rsbx_cli_note(cli, "cannot start %.200s: %s",
                           result->argc == 0 ? "the command" : result->argv[0],
                           strerror(result->exec_errno));

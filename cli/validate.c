@@ -110,9 +110,9 @@ static int run(const struct rsbx_cli_call *call)
 
 static const struct rsbx_cli_option table[] = {
     RSBX_CLI_REPO_ROW(struct options),
-    { "revision", 0, RSBX_CLI_TEXT, offsetof(struct options, source.revision), "SHA40",
+    { "revision", 0, RSBX_CLI_WORD, offsetof(struct options, source.revision), "SHA40",
       "The commit that the patch is for, 40 lower-case hex digits." },
-    { "image", 0, RSBX_CLI_TEXT, offsetof(struct options, source.image), "REF",
+    { "image", 0, RSBX_CLI_WORD, offsetof(struct options, source.image), "REF",
       "The container image, on the policy's list. Without it (and without a command) no engine is "
       "asked: only whether the patch applies." },
     { "patch", 0, RSBX_CLI_TEXT, offsetof(struct options, patch), "FILE|-",

@@ -49,7 +49,7 @@ static bool is_pinned(const char *image)
 }
 
 /* An empty list is what a shipped policy has: the hint names the very one, or the default written out. */
-static void hint_list(const reposbx_policy *policy, reposbx_error *err)
+static void hint_list(const reposbx_policy *policy, const char *image, reposbx_error *err)
 {
     const char *shipped = "issue-bot";
 
@@ -57,7 +57,10 @@ static void hint_list(const reposbx_policy *policy, reposbx_error *err)
         if (strcmp(rsbx_shipped_policies[i].name, policy->name) == 0)
             shipped = rsbx_shipped_policies[i].name;
     }
-    if (policy->image_count == 0)
+    if (!policy->allow_unpinned_image && !is_pinned(image))
+        rsbx_hint(err, "images are named by id (sha256:...) or by digest (name@sha256:...), here and in "
+                       "\"images\" of the policy");
+    else if (policy->image_count == 0)
         rsbx_hint(err,
                   "the list is empty; put the image into \"images\" of a copy of a shipped policy "
                   "('reposbx policy show %s' prints one) and give it with --policy",
@@ -78,7 +81,7 @@ int rsbx_check_image_reference(const reposbx_policy *policy, const char *image, 
     if (!listed) {
         (void)rsbx_fail(err, REPOSBX_EPOLICY, "image: %s is not on the list of policy \"%s\"",
                         image, policy->name);
-        hint_list(policy, err);
+        hint_list(policy, image, err);
         return REPOSBX_EPOLICY;
     }
     if (!policy->allow_unpinned_image && !is_pinned(image)) {

@@ -156,7 +156,7 @@ int rsbx_pool_open(struct rsbx_pool **out, struct rsbx_runner *runner, const cha
     if (rc != 0)
         return rc;
     if (size < 1 || size > MAX_SIZE)
-        return rsbx_fail(err, REPOSBX_EINVALID, "size: must lie between 1 and %u", MAX_SIZE);
+        return rsbx_fail(err, REPOSBX_EPOLICY, "size: must lie between 1 and %u", MAX_SIZE);
     pool = calloc(1, sizeof *pool);
     if (pool == NULL || make_lock(pool) != 0) {
         free(pool);

@@ -118,6 +118,11 @@ for revision in HEAD main "${head:0:39}" "${head}0" "${head^^}" "$head"$'\n' g"$
     run "${create[@]}" --repo "$scratch/repo" --image $image --revision "$revision"
     is "exit code of revision '$revision'" "$code" 65
 done
+# One that could never be allowed as it stands, whatever the list says.
+expect 77 "${create[@]}" --repo "$scratch/repo" --image busybox:latest --revision "$head"
+err_has 'named by id .sha256:'
+expect 77 "${create[@]}" --repo "$scratch/repo" --image "sha256:$(printf '%064d' 9)" --revision "$head"
+err_has 'put it into "images"'
 expect 65 "${create[@]}" --repo "$scratch/repo" --image $image --revision HEAD --json
 out_json '.error.code == "malformed"'
 expect 66 "${create[@]}" --repo "$scratch/none" --image $image --revision "$head"

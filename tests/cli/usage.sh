@@ -118,6 +118,15 @@ expect 64 session create --repo
 err_has 'needs a value'
 expect 64 session create --repo= --image x --revision y
 err_has 'must not be empty'
+# What is a request's own is judged as such, also when it is empty.
+expect 65 --state-dir "$scratch/empties" session create --repo . --image x --revision ''
+err_has 'revision: not 40'
+for words in '--task-id=' '--platform=' '--exclude-subtree='; do
+    expect 77 --state-dir "$scratch/empties" session create --repo . --image x \
+        --revision 0123456789012345678901234567890123456789 "$words"
+done
+expect 77 --state-dir "$scratch/empties" session create --repo . --image '' \
+    --revision 0123456789012345678901234567890123456789
 expect 64 session create --no-revision=1
 err_has 'takes no value'
 expect 64 session create --revison x
