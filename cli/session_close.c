@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
 #include "cleanup.h"
 #include "cli.h"
 #include "output.h"
@@ -13,6 +15,7 @@ static int run(const struct rsbx_cli_call *call)
     RSBX_CLI_AUTO(provider) reposbx_provider *provider = NULL;
     RSBX_CLI_AUTO(session) reposbx_session *session = NULL;
     RSBX_CLI_AUTO(json) json_t *document = NULL;
+    const char *audit;
     reposbx_error err = REPOSBX_ERROR_INIT;
 
     if (options->keep_audit && options->drop_audit) {
@@ -28,9 +31,10 @@ static int run(const struct rsbx_cli_call *call)
         return rsbx_cli_fail(call->cli, &err);
     if (!call->cli->json)
         return RSBX_CLI_OK;
+    /* An earlier close may have dropped it. */
+    audit = access(reposbx_session_audit_dir(session), F_OK) == 0 ? "kept" : "dropped";
     document = rsbx_cli_need(json_pack("{s:s,s:s,s:s}", "sandbox_id", call->operands[0], "state",
-                                       "closed", "audit",
-                                       options->drop_audit ? "dropped" : "kept"));
+                                       "closed", "audit", audit));
     return rsbx_cli_print_json(call->cli, document);
 }
 

@@ -59,6 +59,8 @@ sh_code 143 'kill -TERM $$'
 err_has 'signal 15'
 expect 127 session exec "$id" -- /no/such/program
 err_has 'cannot start'
+expect 127 session exec "$id" -- 'ls -a'
+err_has 'cannot start ls -a: .*one word here'
 expect 126 session exec "$id" -- ./same.txt
 start=$SECONDS
 expect 124 session exec "$id" --timeout 1 -- sleep 60
@@ -323,6 +325,8 @@ expect 0 session log "$id"
 expect 0 session list
 expect 0 reap
 expect 0 session close "$id" --drop-audit
+expect 0 session close "$id" --json
+out_json '.audit == "dropped" and .state == "closed"'
 if [ -e "$audit" ]; then fail "the audit folder is still there"; else pass; fi
 
 # ---- nothing is left in the engine ----
