@@ -4,7 +4,7 @@
 
 /*
  * Errors of the sandbox itself. How a command inside the sandbox ended is never an error: it is in
- * its result (see exec.h).
+ * its result (reposbx_exec_result in session.h, reposbx_run_result in run.h).
  *
  * Every function that can fail returns 0 or one of the negative codes below and takes, as its last
  * parameter, an error that the caller owns (NULL is allowed: then only the code is known). On

@@ -10,8 +10,9 @@
 #include <reposbx/policy.h>
 
 /*
- * Sessions: a repository at an exact revision, copied into two private volumes, and commands that
- * run on it one by one, each in a fresh container.
+ * Sessions: a repository at an exact revision in two volumes, a baseline that nothing changes (shared
+ * by sessions on the same revision) and a workspace of the session's own, and commands that run on it
+ * one by one, each in a fresh container.
  *
  *     reposbx_provider_options options = REPOSBX_PROVIDER_OPTIONS_INIT;
  *     reposbx_provider *provider = NULL;
@@ -34,8 +35,15 @@
  * served one after the other. A provider may be shared between threads.
  *
  * Option and request structs start with `version`; use their INIT macros. Result structs are filled
- * for the caller and released by their dispose function, which is also safe after a failure when
- * the struct was zeroed before. Strings in them are NUL-terminated.
+ * for the caller and released by their dispose function, which zeroes the struct and is also safe after
+ * a failure when the struct was zeroed before. Strings in them are NUL-terminated.
+ *
+ * What every call that works in a session may answer, beside its own: REPOSBX_ECLOSED (closed, or its
+ * lease is over), REPOSBX_EPOISONED (its state is not known for sure: close it, or reap), REPOSBX_EPOLICY
+ * (the request is refused, and its field named), REPOSBX_EUNAVAILABLE (the engine does not answer),
+ * REPOSBX_EPROTOCOL (the engine or the guest answered nonsense), REPOSBX_EIO (a document or the log
+ * cannot be written: nothing is run then), REPOSBX_ELIMIT (a bound of the session's own, the log's say),
+ * REPOSBX_ECANCELLED.
  */
 
 #ifdef __cplusplus
@@ -58,7 +66,7 @@ typedef struct reposbx_provider_options {
 #define REPOSBX_PROVIDER_OPTIONS_INIT { 1, NULL, NULL }
 
 /* Makes the state folder (0700) when it is missing and refuses one that others can write to
- * (REPOSBX_EPOLICY). Does not contact the engine. */
+ * (REPOSBX_EPOLICY). Does not contact the engine. `options` NULL: the defaults. */
 int reposbx_provider_open(reposbx_provider **out, const reposbx_provider_options *options,
                           reposbx_error *err);
 void reposbx_provider_free(reposbx_provider *provider);
@@ -171,7 +179,9 @@ int reposbx_session_metadata(reposbx_metadata *out, reposbx_provider *provider, 
  * lock. Keys: sandbox_id, task_id, provider, isolation, image, image_id, platform, source_revision,
  * source_tree, source_fingerprint, source_file_count, source_bytes, workspace ("overlay" or
  * "copy"), workspace_reason, network, rootless_runtime, policy (the whole document), capabilities,
- * created_at, and state ("creating", "ready", "closed", "poisoned", "expired"). */
+ * created_at, and state ("creating", "ready", "closed", "poisoned", "expired"); where there is something
+ * to say also state_reason, source_notes (what the snapshot left out or changed) and, of a fork,
+ * forked_from (the id of its origin) and left_behind ([{path, reason}]). */
 int reposbx_session_metadata_json(char **out, reposbx_provider *provider, const char *id,
                                   reposbx_error *err);
 /* All sessions of the state folder: a JSON array of metadata objects, newest first (free()). */
@@ -252,7 +262,8 @@ void reposbx_exec_result_dispose(reposbx_exec_result *result);
 int reposbx_exec_result_json(char **out, const reposbx_exec_result *result, reposbx_error *err);
 
 /* Runs one command in a fresh container. A command that fails, times out or is killed is a result,
- * not an error. */
+ * not an error; so is a program that is not there (exec_errno). REPOSBX_ECANCELLED: cancel_fd or the
+ * output callback ended it; the session goes on. */
 int reposbx_session_exec(reposbx_exec_result *out, reposbx_session *session,
                          const reposbx_exec_request *request, reposbx_error *err);
 
@@ -266,7 +277,9 @@ int reposbx_session_read(char **bytes, size_t *length, reposbx_session *session,
 
 #define REPOSBX_WRITE_PARENTS 1U     /* make missing folders */
 #define REPOSBX_WRITE_EXECUTABLE 2U  /* mode 755 instead of 644 */
-/* Replaces or makes a file atomically; at most limits.stdin_bytes (REPOSBX_EPOLICY). */
+/* Replaces or makes a file atomically; at most limits.stdin_bytes (REPOSBX_EPOLICY). A folder on the way
+ * that is missing is REPOSBX_ENOTFOUND unless REPOSBX_WRITE_PARENTS is given; a symlink on the way or in
+ * the file's place REPOSBX_EPOLICY. */
 int reposbx_session_write(reposbx_session *session, const char *path, const void *bytes,
                           size_t length, unsigned int flags, reposbx_error *err);
 
@@ -337,6 +350,9 @@ int reposbx_diff_result_json(char **out, const reposbx_diff_result *result, cons
 int reposbx_repository_tree(char tree[41], const char *repo, const char *revision,
                             const reposbx_policy *policy, reposbx_error *err);
 
+/* What the workspace differs from the baseline in, as a Git patch that was applied to base_tree and gave
+ * result_tree before it is handed out. `options` NULL: the defaults. Never truncated: REPOSBX_ELIMIT over
+ * max_bytes. A patch that does not prove itself is REPOSBX_EINTERNAL, and nothing is handed out. */
 int reposbx_session_diff(reposbx_diff_result *out, reposbx_session *session,
                          const reposbx_diff_options *options, reposbx_error *err);
 
@@ -351,6 +367,11 @@ typedef struct reposbx_artifact_options {
 } reposbx_artifact_options;
 #define REPOSBX_ARTIFACT_OPTIONS_INIT { 1, NULL, 0, NULL, 0 }
 
+/* Regular files of the workspace as a deterministic ZIP, which is read back and compared before it gets its
+ * name. REPOSBX_EEXISTS: `output` is there already or cannot be made. REPOSBX_ENOTFOUND: a path is not
+ * there. REPOSBX_EPOLICY: a path that leads outside, a symlink on the way, something that is no regular
+ * file, one with several links, or more bytes or members than the policy's artifact_bytes and
+ * artifact_members. Nothing is left of a bundle that was not finished. */
 int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *session,
                               const reposbx_artifact_options *options, reposbx_error *err);
 
@@ -360,7 +381,7 @@ int reposbx_session_artifacts(reposbx_artifact_bundle *out, reposbx_session *ses
  * of workspace, a lease and a log of its own. The baseline is shared, so the cost is that of what
  * was changed. Carried over are files, folders, symlinks and fifos with their permissions and
  * modification times; hard links become files of their own; sockets and devices stay behind and are
- * named in the metadata's "left_behind". The two sessions know nothing of each other afterwards. */
+ * named in "left_behind" of reposbx_session_metadata_json. The two sessions know nothing of each other afterwards. */
 int reposbx_session_fork(reposbx_session **out, reposbx_session *session,
                          reposbx_provider *provider, reposbx_error *err);
 /* The same, which a readable cancel_fd (-1: none) ends: what was made is removed, the first session is

@@ -14,7 +14,7 @@ extern "C" {
 const char *reposbx_version(void);
 
 /* {"version","libraries":{"libgit2","libcurl","libzip","jansson","openssl","libarchive"},
- *  "engine_api":{"oldest","newest"},"guest_sha256"} (free()). Contacts no engine. */
+ *  "engine_api":{"oldest","newest"},"guest_sha256","guest_bytes"} (free()). Contacts no engine. */
 int reposbx_version_json(char **out, reposbx_error *err);
 
 #ifdef __cplusplus
